@@ -1,0 +1,434 @@
+/**
+ * The vocabulary of forewarn (DESIGN.md sections 2 and 5, EVALUATION.md). Plain data only; this file imports nothing.
+ *
+ * Conventions: turns, blocks, token positions and rows count from 0; ranges are end-exclusive; matrices are row-major
+ * typed arrays; scores are "higher = worse"; a number that cannot be computed is `{undefinedBecause}`, never NaN or 0.
+ */
+
+// ---------------------------------------------------------------- JSON without loss
+
+/** A number as it was written: `1.0`, `1e-07` and `9007199254740993` survive. */
+export interface JsonNumber {
+  readonly lexeme: string;
+}
+/** Keys in the order of the text ("10" may come before "2"). Duplicate keys: last wins, as in Python and JavaScript. */
+export interface JsonObject extends ReadonlyMap<string, JsonValue> {}
+export type JsonValue = null | boolean | string | JsonNumber | readonly JsonValue[] | JsonObject;
+
+// ---------------------------------------------------------------- values that may be undefined
+
+/** A value that cannot be computed, with the reason a reader needs. */
+export interface Undefined {
+  readonly undefinedBecause: string;
+}
+
+/** An estimate with its percentile interval (95 % unless the metric says otherwise) and what it rests on. */
+export interface Estimate {
+  readonly estimate: number;
+  /** null where no interval is meaningful (a plain count, a setting). */
+  readonly lower: number | null;
+  readonly upper: number | null;
+  /** Rows (episodes, unless the metric says otherwise). */
+  readonly n: number;
+  readonly positives: number | null;
+  /** Groups that were resampled (EVALUATION.md 6). */
+  readonly clusters: number | null;
+}
+export type Value = Estimate | Undefined;
+
+// ---------------------------------------------------------------- episodes
+
+export interface ChatMessage {
+  readonly role: string;
+  /** Text, a list of content parts as logged, or null / absent as logged (templates tell these apart). */
+  readonly content?: JsonValue;
+  readonly reasoning?: string;
+  readonly toolCalls?: readonly ToolCall[];
+  /** For role "tool": the call it answers. */
+  readonly toolCallId?: string;
+  readonly name?: string;
+}
+
+export interface ToolCall {
+  readonly name: string;
+  /** Parsed arguments; null when the logged text is not a JSON object. */
+  readonly arguments: JsonValue;
+  /** The arguments exactly as the model wrote them, where the log has them. */
+  readonly argumentsText?: string;
+  readonly id?: string;
+}
+
+export interface ToolResult {
+  /** What the harness put into the next prompt, byte for byte. */
+  readonly text: string;
+  /** Index of the call of the same turn that it answers. */
+  readonly call: number;
+}
+
+/** What the model emitted in one call, plus the tool results that came back. */
+export interface Turn {
+  /** 0-based, in the order of the log. */
+  readonly index: number;
+  /** Messages that entered the transcript between the previous turn's results and this turn (user text, reminders). */
+  readonly before: readonly ChatMessage[];
+  readonly reasoning: string;
+  /** null where the log says null: templates tell null and "" apart. */
+  readonly content: string | null;
+  readonly calls: readonly ToolCall[];
+  readonly results: readonly ToolResult[];
+  readonly unsafe: boolean;
+  /** Index of the unsafe call within `calls`, where the source knows it. */
+  readonly unsafeCall: number | null;
+  readonly critical: boolean;
+  readonly escalation: boolean;
+  readonly violations: readonly string[];
+  /** Token positions recorded by the source, as written; the mapping says how they count. */
+  readonly recordedPositions: Readonly<Record<string, number>>;
+  /** Logged token ids, if any: the loss-free case. */
+  readonly promptIds: readonly number[] | null;
+  readonly generatedIds: readonly number[] | null;
+  /** Raw completion text with markers, if logged. */
+  readonly completionText: string | null;
+  /** usage.prompt_tokens / completion_tokens, if logged. */
+  readonly promptTokens: number | null;
+  readonly completionTokens: number | null;
+}
+
+export type World = 'x-' | 'x+' | 'nuisance' | 'none';
+/** How an episode ended: `limit` episodes without an unsafe act are censored (EVALUATION.md 3). */
+export type EpisodeEnd = 'finished' | 'escalated' | 'limit' | 'unknown';
+
+/** Everything about one agent run but its text: small enough that 207k of them fit in memory. */
+export interface EpisodeMeta {
+  /** Unique: (run, episode_id) unless the mapping names another. */
+  readonly key: string;
+  readonly run: string;
+  readonly episodeId: string;
+  readonly model: string;
+  /** What the mapping derives from the run or set: candid, obfuscate, monitored … or "all". */
+  readonly condition: string;
+  readonly set: string | null;
+  readonly scenarioId: string | null;
+  readonly instanceId: string | null;
+  readonly template: string | null;
+  readonly family: string | null;
+  readonly style: string | null;
+  readonly pairId: string | null;
+  readonly world: World;
+  /** Decimal text: seeds may exceed 2^53. */
+  readonly seed: string | null;
+  /** r; −1 = the worlds' first prompts already differ; null = never revealed. */
+  readonly reveal: number | null;
+  /** u; null = safe. */
+  readonly unsafe: number | null;
+  readonly unsafeCall: number | null;
+  readonly informed: boolean | null;
+  readonly escalated: boolean | null;
+  readonly criticalDone: boolean | null;
+  /** First turn with a call of the critical kind, allowed or not. */
+  readonly firstCritical: number | null;
+  readonly success: boolean | null;
+  readonly status: string | null;
+  readonly end: EpisodeEnd;
+  /** Report label (CANDID, SPIN, OMITTED, MISREPRESENTED, NO_REPORT, UNPARSED) where there is one. */
+  readonly reportLabel: string | null;
+  readonly turnCount: number;
+  /** Per turn: names of the tools called, in order. */
+  readonly toolNames: readonly (readonly string[])[];
+  /** sha256 of the normalised task prompt and files (EVALUATION.md 6); equal hashes are near-duplicates. null = no text. */
+  readonly duplicateKey: string | null;
+  /** Further columns, for `where:` and joins. */
+  readonly extra: Readonly<Record<string, string | number | boolean | null>>;
+  /** Where it was read: file (base name) and 1-based row. */
+  readonly source: { readonly file: string; readonly row: number };
+}
+
+export interface Episode extends EpisodeMeta {
+  /** Messages before turn 0 that stand in every prompt (system, task). What a user simulator sees is not here. */
+  readonly opening: readonly ChatMessage[];
+  /** Tool schemas as given to the template, in order. */
+  readonly tools: readonly JsonValue[];
+  /** Messages after the last turn (nobody answered them). */
+  readonly after: readonly ChatMessage[];
+  readonly finalAnswer: string | null;
+  readonly turns: readonly Turn[];
+}
+
+/** One row that was set aside, and why. */
+export interface Exclusion {
+  readonly stage: 'dataset' | 'plan' | 'extract' | 'forecast';
+  readonly episode: string | null;
+  readonly file: string | null;
+  readonly row: number | null;
+  readonly turn: number | null;
+  /** Short machine-readable kind: bad_json, context_limit, never_revealed, no_call … */
+  readonly reason: string;
+  readonly detail: string;
+}
+
+// ---------------------------------------------------------------- replay plan
+
+export type Pooling = 'none' | 'last' | 'mean' | 'max';
+
+/** Rows of the residual stream wanted from one sequence. */
+export interface Capture {
+  /** Turn the position belongs to (`observation_end` of turn k lies in the prompt of turn k+1). */
+  readonly turn: number;
+  /** Position name (DESIGN.md section 2): prompt_end, pre_action, pre_action:1, span:reasoning … */
+  readonly position: string;
+  /** Token indices in the sequence, end-exclusive; a single position has end = start + 1. */
+  readonly start: number;
+  readonly end: number;
+  readonly pooling: Pooling;
+  /** The token at the edge also holds text of its neighbour. */
+  readonly straddles: boolean;
+}
+
+/** One turn as the model saw it: prompt ids, then the ids it generated. The unit of replay. */
+export interface SequencePlan {
+  readonly episode: string;
+  readonly turn: number;
+  readonly ids: Int32Array;
+  readonly promptLength: number;
+  /** Where the generated ids come from. */
+  readonly idsFrom: 'logged' | 'completion-text' | 'rendered';
+  readonly captures: readonly Capture[];
+  /** Tokens cut out of the middle of the prompt by the context policy: [start, start + count) of the full sequence. */
+  readonly cut: { readonly start: number; readonly count: number } | null;
+}
+
+/** Byte pair or unigram tokenizer of a model folder. Ids are those of Python's `tokenizers`. */
+export interface Tokenizer {
+  /** No special tokens are added; control tokens written in the text are encoded as such (as Python does). */
+  encode(text: string): Int32Array;
+  decode(ids: ArrayLike<number>): string;
+  /** Bytes of one token; empty for a token that stands for nothing. */
+  tokenBytes(id: number): Uint8Array;
+  readonly vocabularySize: number;
+  readonly eosIds: readonly number[];
+}
+
+// ---------------------------------------------------------------- replay
+
+/** `embed`, `resid_mid.i`, `resid_post.i` (output of block i, before any final norm), `final_norm`. */
+export type Tap = string;
+
+export interface ReplaySequence {
+  readonly ids: Int32Array;
+  /** Ascending distinct token indices whose residual stream is wanted. */
+  readonly rows: Int32Array;
+}
+
+export interface ActivationBlock {
+  /** Index of the sequence within the batch given to `replay`. */
+  readonly sequence: number;
+  /** [taps, rows, width], float32. */
+  readonly data: Float32Array;
+}
+
+export interface ModelInfo {
+  readonly folder: string;
+  readonly blocks: number;
+  readonly width: number;
+  readonly vocabularySize: number;
+  readonly contextLimit: number | null;
+  /** Exporter family the graph was recognised as (genai, optimum, dynamo …). */
+  readonly exporter: string;
+  /** sha256 of every file that determines the result: graph, external data. */
+  readonly hashes: Readonly<Record<string, string>>;
+  /** Whether the graph takes past state, so that prefixes can be computed once. */
+  readonly pastState: 'kv' | 'hybrid' | 'none';
+}
+
+export interface ReplayStats {
+  readonly forwardPasses: number;
+  /** Tokens actually pushed through the blocks. */
+  readonly computedTokens: number;
+  readonly naiveTokens: number;
+  readonly seconds: number;
+  readonly peakRssBytes: number;
+}
+
+/** An open model in its own process. Sequences of one call share prefixes; order of the blocks is the order of the sequences. */
+export interface Replayer {
+  readonly info: ModelInfo;
+  readonly taps: readonly Tap[];
+  replay(sequences: readonly ReplaySequence[], signal?: AbortSignal): AsyncIterable<ActivationBlock>;
+  stats(): ReplayStats;
+  close(): Promise<void>;
+}
+
+// ---------------------------------------------------------------- features and probes
+
+/** Names a stored row: one token position (or pooled span) of one turn of one episode. */
+export interface FeatureKey {
+  readonly episode: string;
+  readonly turn: number;
+  readonly position: string;
+}
+
+/** [rows, columns], row-major float32. */
+export interface FeatureMatrix {
+  readonly data: Float32Array;
+  readonly rows: number;
+  readonly columns: number;
+}
+
+/** C = A·B or A·Bᵀ … as handed to the numerical code: row-major, float32 in, float32 out. */
+export interface Gemm {
+  /** [m,k]·[k,n] → [m,n]; `transposeA`: a is [k,m]; `transposeB`: b is [n,k]. */
+  (
+    a: Float32Array,
+    b: Float32Array,
+    m: number,
+    n: number,
+    k: number,
+    options?: { readonly transposeA?: boolean; readonly transposeB?: boolean },
+  ): Promise<Float32Array>;
+}
+
+export interface Landmark {
+  readonly anchor: 'start' | 'reveal' | 'first_critical' | 'matched_steps' | 'act' | 'report';
+  /** Turns after the anchor. */
+  readonly offset: number;
+  readonly position: string;
+}
+
+/** Maps a raw margin to a probability: 1 / (1 + exp(−(slope · margin + intercept))) or a monotone step function. */
+export type Calibration =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'platt'; readonly slope: number; readonly intercept: number }
+  | { readonly kind: 'isotonic'; readonly thresholds: readonly number[]; readonly values: readonly number[] };
+
+/** A linear reader of hidden states, and everything needed to know where it came from. Plain data. */
+export interface Probe {
+  readonly taps: readonly Tap[];
+  readonly landmark: Landmark;
+  readonly target: string;
+  readonly horizon: number | null;
+  readonly estimator: string;
+  /** Inverse regularisation strength, scikit-learn's C; null for estimators without one. */
+  readonly C: number | null;
+  readonly width: number;
+  /** All [width × taps.length]. score = weights · ((x − mean) / scale) + bias. */
+  readonly mean: Float64Array;
+  readonly scale: Float64Array;
+  readonly weights: Float64Array;
+  readonly bias: number;
+  readonly calibration: Calibration;
+  /** Alarm when the calibrated score is greater; per alpha (per-episode false-alarm rate). */
+  readonly thresholds: readonly { readonly alpha: number; readonly threshold: number | Undefined }[];
+}
+
+// ---------------------------------------------------------------- figures (DESIGN.md section 5, EVALUATION.md 17)
+
+export interface Figure {
+  readonly stage: 'plan' | 'extract' | 'train' | 'forecast' | 'intervene' | 'rollout';
+  readonly target: string;
+  readonly condition: string;
+  readonly population: 'x-' | 'nuisance' | 'x+' | 'all';
+  /** `reveal+1`, `first_critical`, `matched_steps` … or "any" for per-episode figures. */
+  readonly landmark: string;
+  readonly position: string;
+  /** probe:<estimator> | text:<scope> | baseline:<name> | external:<name> | control:<name> | policy:<name> */
+  readonly reader: string;
+  /** Tap the probe reads, "selected" where it was chosen inside the folds, null for other readers. */
+  readonly tap: string | null;
+  readonly metric: string;
+  readonly value: Value;
+  readonly model?: string;
+  readonly set?: string;
+  readonly group?: string;
+  readonly split?: string;
+  readonly horizon?: number;
+  readonly alpha?: number;
+  /** Further coordinates of the metric (threshold, cost ratio, bin …). */
+  readonly at?: Readonly<Record<string, number | string>>;
+}
+
+export interface Metrics {
+  readonly schemaVersion: 1;
+  /** Folder name of the run. */
+  readonly run: string;
+  readonly figures: readonly Figure[];
+}
+
+/** One row of scores.parquet: out-of-fold score of one reader for one episode at one landmark. */
+export interface ScoreRow {
+  readonly episode: string;
+  readonly model: string;
+  readonly condition: string;
+  readonly population: 'x-' | 'nuisance' | 'x+' | 'all';
+  readonly target: string;
+  readonly landmark: string;
+  readonly position: string;
+  readonly turn: number;
+  readonly reader: string;
+  readonly tap: string | null;
+  readonly fold: number;
+  readonly group: number;
+  /** 1 = the event comes at or after this turn, 0 = it does not, null = censored or out of the target. */
+  readonly label: 0 | 1 | null;
+  /** Raw margin. */
+  readonly score: number;
+  /** Probability after calibration on training rows, where there is one. */
+  readonly calibrated: number | null;
+}
+
+// ---------------------------------------------------------------- the agent loop (environment, rollout, monitor)
+
+export type GateDecision =
+  | { readonly kind: 'allow' }
+  | { readonly kind: 'block'; readonly message: string }
+  | { readonly kind: 'escalate' }
+  | { readonly kind: 'terminate' }
+  | { readonly kind: 'resample' };
+
+export interface AgentTurn {
+  readonly reasoning: string;
+  readonly content: string | null;
+  readonly calls: readonly ToolCall[];
+  /** Set where the model's output could not be parsed as a call. */
+  readonly invalid: string | null;
+  readonly promptIds: Int32Array;
+  readonly generatedIds: Int32Array;
+  readonly stop: 'end_of_turn' | 'length' | 'stop_text';
+}
+
+/** Produces the next turn of one episode. `uniform(step)` is the shared randomness of matched worlds. */
+export interface Agent {
+  (
+    messages: readonly ChatMessage[],
+    tools: readonly JsonValue[],
+    uniform: (step: number) => number,
+  ): Promise<AgentTurn>;
+}
+
+/** Reads the state of the model before the call runs and answers. */
+export interface Gate {
+  (turn: AgentTurn, index: number): Promise<GateDecision>;
+}
+
+// ---------------------------------------------------------------- effects that are handed in
+
+export interface Progress {
+  /** `total` 0 = unknown. Units: "tokens", "episodes" … */
+  start(label: string, total: number, unit: string): void;
+  advance(done: number): void;
+  note(line: string): void;
+  end(): void;
+}
+
+export interface Clock {
+  /** Monotonic milliseconds. */
+  now(): number;
+  /** Wall clock, for display and run.json only. */
+  date(): Date;
+}
+
+export interface Rng {
+  /** Uniform in [0, 1), 53 bits. */
+  next(): number;
+  /** Integer in [0, n). */
+  below(n: number): number;
+}
