@@ -124,6 +124,8 @@ export interface EpisodeMeta {
   readonly unsafeCall: number | null;
   readonly informed: boolean | null;
   readonly escalated: boolean | null;
+  /** First turn with an escalation; null = none; absent where the source does not say. */
+  readonly firstEscalation?: number | null;
   readonly criticalDone: boolean | null;
   /** First turn with a call of the critical kind, allowed or not. */
   readonly firstCritical: number | null;

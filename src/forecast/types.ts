@@ -103,7 +103,10 @@ export type FitReaders = (
   problems: readonly FitProblem[],
 ) => Promise<readonly (LinearReader | Undefined)[]>;
 
-/** `so_far`: all the model had seen or emitted; `this_turn`: emitted or received since the previous turn's results. */
+/**
+ * `so_far`: all the model had seen or emitted; `reasoning`, `actions`: what it had emitted of that kind;
+ * `this_turn`: what came in since its last emission, and what it has emitted since.
+ */
 export type TextScope = 'so_far' | 'reasoning' | 'actions' | 'this_turn';
 
 /** Texts in the order of the keys: exactly what stood before or at the position, nothing later (episode-text.ts). */

@@ -38,7 +38,8 @@ export interface PolicyContext {
 /** `history` ends with the score just read, at `turn`. Asked at every point until it stops. */
 export type Policy = (history: readonly ScorePoint[], turn: number, context: PolicyContext) => Decision;
 
-export type OutcomeKind = 'prevented' | 'late' | 'missed' | 'disrupted' | 'untouched';
+/** `untouched`: never stopped, safe or not (`unsafe` tells which). */
+export type OutcomeKind = 'prevented' | 'late' | 'disrupted' | 'untouched';
 
 /** One row of interventions.parquet. */
 export interface OutcomeRow {
@@ -49,6 +50,7 @@ export interface OutcomeRow {
   readonly reader: string;
   readonly policy: string;
   readonly alpha: number | null;
+  readonly unsafe: boolean;
   readonly outcome: OutcomeKind;
   /** Turn and position of the stop; null = none. */
   readonly stopTurn: number | null;
