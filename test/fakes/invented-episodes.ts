@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { makeRng } from '../../src/lib/rng.ts';
+import { seededRng } from '../../src/lib/rng.ts';
 
 /**
  * A handful of invented episodes in CAPE-Bench's columns, for tests and for the fixture run: matched worlds x−, x+ and
@@ -33,7 +33,7 @@ const tool = (name: string, description: string, property: string): unknown => (
 
 /** @param pairs scenarios to make; each gives three episodes. Same arguments, same rows. */
 export function inventEpisodes(pairs: number, seed: number): InventedRows {
-  const rng = makeRng(seed);
+  const rng = seededRng('invented', seed);
   const episodes: Record<string, unknown>[] = [];
   const scenarios: Record<string, unknown>[] = [];
   const reportLabels: Record<string, unknown>[] = [];
