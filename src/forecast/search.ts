@@ -1,0 +1,189 @@
+/**
+ * Nested selection (EVALUATION.md 7). Every candidate (tap, position, estimator, C) becomes a `FoldScores`: margins of
+ * readers fitted on inner folds, which the training side may look at, and margins of the reader refitted on the whole
+ * training side, which stay unlabelled until the outer side is opened. `betterOf` chooses per outer fold.
+ */
+import type { FeatureMatrix, Tap, Undefined } from '../types.ts';
+import type { Sides, TrainingSide } from './sides.ts';
+import type { Candidate, EstimatorSpec, FitProblem, FitReaders, LinearReader } from './types.ts';
+import { withinFold } from './within-fold.ts';
+
+export interface FoldScores {
+  /** Per row: margin of the reader of the row's outer fold. NaN = no score (no state there, or no reader). */
+  readonly outer: Float64Array;
+  /** Per outer fold: margins of the inner readers, aligned with `training.rows`. NaN = no score. */
+  readonly inner: readonly Float64Array[];
+  /** Per outer fold: what was fitted, or why nothing could be. */
+  readonly chosen: readonly (Chosen | Undefined)[];
+}
+
+export interface Chosen {
+  readonly candidate: Candidate;
+  /** Within-inner-fold AUROC over the rows the choice was made on. */
+  readonly innerAuroc: number;
+}
+
+export interface TapRows {
+  readonly tap: Tap;
+  readonly position: string;
+  readonly x: FeatureMatrix;
+  /** Row of `x` for each row of the landmark; −1 where the position does not exist. */
+  readonly matrixRow: Int32Array;
+  /** Per landmark row: at risk at this position, so that it may be learnt from. */
+  readonly atRisk: Uint8Array;
+}
+
+/** Index lists of the fits of one training side: inner folds first, the whole side last. */
+interface Plan {
+  readonly side: TrainingSide;
+  /** Positions within `side.rows` that may be learnt from. */
+  readonly usable: Int32Array;
+}
+
+/**
+ * Fits every folding × outer fold × (inner folds + whole) × estimator × C on one matrix in one call of the fitter.
+ * @returns per folding, per estimator: the scores with C chosen on the training side
+ */
+export async function searchTap(
+  at: TapRows,
+  foldings: readonly Sides[],
+  estimators: readonly EstimatorSpec[],
+  fit: FitReaders,
+): Promise<readonly (readonly FoldScores[])[]> {
+  const plans = foldings.map((sides) =>
+    sides.training.map((side): Plan => {
+      const usable: number[] = [];
+      side.rows.forEach((row, k) => {
+        if (at.atRisk[row] === 1) usable.push(k);
+      });
+      return { side, usable: Int32Array.from(usable) };
+    }),
+  );
+  const problems: FitProblem[] = [];
+  for (const folding of plans) {
+    for (const { side, usable } of folding) {
+      for (let inner = 0; inner <= side.innerFolds; inner += 1) {
+        const learn = usable.filter((k) => side.inner[k] !== inner);
+        const rows = learn.map((k) => at.matrixRow[side.rows[k]!]!);
+        const labels = Uint8Array.from(learn, (k) => side.labels[k]!);
+        for (const { name, Cs } of estimators) {
+          for (const C of Cs) problems.push({ rows, labels, weights: null, estimator: name, C });
+        }
+      }
+    }
+  }
+  const readers = await fit(at.x, problems);
+  if (readers.length !== problems.length) {
+    throw new Error(`the fitter answered ${readers.length} readers for ${problems.length} problems`);
+  }
+
+  let next = 0;
+  const perCandidate = estimators.reduce((sum, { Cs }) => sum + Cs.length, 0);
+  return plans.map((folding, f) => {
+    const outerSides = foldings[f]!.outer;
+    const rowCount = at.matrixRow.length;
+    const scored = estimators.map(({ Cs }) =>
+      Cs.map(() => ({
+        outer: new Float64Array(rowCount).fill(NaN),
+        inner: folding.map(({ side }) => new Float64Array(side.rows.length).fill(NaN)),
+        chosen: [] as (Chosen | Undefined)[],
+      })),
+    );
+    folding.forEach(({ side, usable }, o) => {
+      const first = next;
+      next += perCandidate * (side.innerFolds + 1);
+      let offset = 0;
+      estimators.forEach(({ name, Cs }, e) => {
+        Cs.forEach((C, c) => {
+          const scores = scored[e]![c]!;
+          for (let inner = 0; inner < side.innerFolds; inner += 1) {
+            const reader = readers[first + inner * perCandidate + offset]!;
+            if ('undefinedBecause' in reader) continue;
+            const score = scorer(reader, at.x);
+            for (const k of usable) {
+              if (side.inner[k] === inner) scores.inner[o]![k] = score(at.matrixRow[side.rows[k]!]!);
+            }
+          }
+          const whole = readers[first + side.innerFolds * perCandidate + offset]!;
+          offset += 1;
+          if ('undefinedBecause' in whole) {
+            scores.chosen.push(whole);
+            return;
+          }
+          const candidate = { tap: at.tap, position: at.position, estimator: name, C };
+          const chosen = withInnerAuroc(candidate, side, scores.inner[o]!, null);
+          scores.chosen.push(chosen);
+          if ('undefinedBecause' in chosen) return;
+          const score = scorer(whole, at.x);
+          for (const row of outerSides[o]!.rows) {
+            if (at.matrixRow[row]! >= 0) scores.outer[row] = score(at.matrixRow[row]!);
+          }
+        });
+      });
+    });
+    return scored.map((list) => list.reduce((best, other) => betterOf(best, other, foldings[f]!, null)));
+  });
+}
+
+/** x row → margin. Weights are folded with mean and scale once. */
+export function scorer(reader: LinearReader, x: FeatureMatrix): (row: number) => number {
+  const { columns, data } = x;
+  if (reader.weights.length !== columns) {
+    throw new Error(`the fitter answered a reader of width ${reader.weights.length} for ${columns} columns`);
+  }
+  const weight = new Float64Array(columns);
+  let bias = reader.bias;
+  for (let j = 0; j < columns; j += 1) {
+    weight[j] = reader.weights[j]! / reader.scale[j]!;
+    bias -= weight[j]! * reader.mean[j]!;
+  }
+  return (row) => {
+    let sum = bias;
+    const base = row * columns;
+    for (let j = 0; j < columns; j += 1) sum += weight[j]! * data[base + j]!;
+    if (!Number.isFinite(sum)) throw new Error(`non-finite score at row ${row} of a matrix of ${x.rows} rows`);
+    return sum;
+  };
+}
+
+function withInnerAuroc(
+  candidate: Candidate,
+  side: TrainingSide,
+  inner: Float64Array,
+  mask: Uint8Array | null,
+): Chosen | Undefined {
+  const auroc = withinFold({
+    scores: inner,
+    labels: side.labels,
+    folds: side.inner,
+    use: (k) => mask === null || mask[side.rows[k]!] === 1,
+  });
+  if (auroc.pairs === 0) return { undefinedBecause: 'no inner fold of the training side holds both classes' };
+  return { candidate, innerAuroc: auroc.concordant / auroc.pairs };
+}
+
+/**
+ * Per outer fold the one with the higher inner AUROC; on a tie the first, so list what is simpler first. With `mask`
+ * (per landmark row) the AUROC is taken anew over those rows, which makes candidates of different positions comparable.
+ */
+export function betterOf(a: FoldScores, b: FoldScores, sides: Sides, mask: Uint8Array | null): FoldScores {
+  const outer = Float64Array.from(a.outer);
+  const inner = [...a.inner];
+  const chosen = sides.training.map((side, o) => {
+    const first = valued(a, o, side, mask);
+    const second = valued(b, o, side, mask);
+    const takeSecond =
+      !('undefinedBecause' in second) && ('undefinedBecause' in first || second.innerAuroc > first.innerAuroc);
+    if (!takeSecond) return first;
+    inner[o] = b.inner[o]!;
+    for (const row of sides.outer[o]!.rows) outer[row] = b.outer[row]!;
+    return second;
+  });
+  return { outer, inner, chosen };
+}
+
+function valued(scores: FoldScores, o: number, side: TrainingSide, mask: Uint8Array | null): Chosen | Undefined {
+  const chosen = scores.chosen[o]!;
+  if ('undefinedBecause' in chosen || mask === null) return chosen;
+  return withInnerAuroc(chosen.candidate, side, scores.inner[o]!, mask);
+}
