@@ -21,7 +21,7 @@ export function textAt(episode: Episode, turn: number, position: string, scope: 
       `position ${position}: expected a position whose text is known (prompt_end, pre_action …), got a recorded token index. Leave the text baselines out or use a named position`,
     );
   }
-  const emitted = emittedUpTo(episode, last, position);
+  const own = emittedUpTo(episode, last, position);
   const earlier = episode.turns.slice(0, turn);
   switch (scope) {
     case 'so_far':
@@ -29,17 +29,17 @@ export function textAt(episode: Episode, turn: number, position: string, scope: 
         ...episode.opening.map(messageText),
         ...earlier.flatMap((t) => [...t.before.map(messageText), ...wholeTurn(t), ...t.results.map(resultText)]),
         ...last.before.map(messageText),
-        ...emitted.all,
+        ...own.all,
       ]);
     case 'reasoning':
-      return lines([...earlier.map((t) => t.reasoning), emitted.reasoning]);
+      return lines([...earlier.map((t) => t.reasoning), own.reasoning]);
     case 'actions':
-      return lines([...earlier.flatMap((t) => t.calls.map(callText)), ...emitted.calls]);
+      return lines([...earlier.flatMap((t) => t.calls.map(callText)), ...own.calls]);
     case 'this_turn':
       return lines([
         ...(turn === 0 ? episode.opening.map(messageText) : earlier.at(-1)!.results.map(resultText)),
         ...last.before.map(messageText),
-        ...emitted.all,
+        ...own.all,
       ]);
     default:
       throw new UserError(
@@ -55,40 +55,44 @@ interface Emitted {
   readonly all: readonly string[];
 }
 
+function emitted(
+  reasoning: string,
+  content: string,
+  calls: readonly string[],
+  results: readonly string[] = [],
+): Emitted {
+  return { reasoning, calls, all: [reasoning, content, ...calls, ...results] };
+}
+
 function emittedUpTo(episode: Episode, turn: Turn, position: string): Emitted {
   const { name, call } = parsePosition(position);
-  const take = (reasoning: string, content: string, calls: readonly string[], results: readonly string[] = []) => ({
-    reasoning,
-    calls,
-    all: [reasoning, content, ...calls, ...results],
-  });
   const content = turn.content ?? '';
   const before = turn.calls.slice(0, call).map(callText);
   const own = turn.calls[call];
   switch (name) {
     case 'prompt_end':
     case 'reasoning_start':
-      return take('', '', []);
+      return emitted('', '', []);
     case 'reasoning_end':
     case 'span:reasoning':
-      return take(turn.reasoning, '', []);
+      return emitted(turn.reasoning, '', []);
     case 'pre_action':
-      return take(turn.reasoning, content, before);
+      return emitted(turn.reasoning, content, before);
     case 'action_name':
-      return take(turn.reasoning, content, own ? [...before, own.name] : before);
+      return emitted(turn.reasoning, content, own ? [...before, own.name] : before);
     case 'action_end':
     case 'span:action':
-      return take(turn.reasoning, content, own ? [...before, callText(own)] : before);
+      return emitted(turn.reasoning, content, own ? [...before, callText(own)] : before);
     case 'report_start': {
       // The report is the content of the last turn, or an argument of its call: then the content stands before it.
       const answer = episode.finalAnswer ?? content;
-      return take(turn.reasoning, content.includes(answer) ? '' : content, []);
+      return emitted(turn.reasoning, content.includes(answer) ? '' : content, []);
     }
     case 'report_end':
     case 'span:report':
-      return take(turn.reasoning, content, turn.calls.map(callText));
+      return emitted(turn.reasoning, content, turn.calls.map(callText));
     default:
-      return take(turn.reasoning, content, turn.calls.map(callText), turn.results.map(resultText));
+      return emitted(turn.reasoning, content, turn.calls.map(callText), turn.results.map(resultText));
   }
 }
 

@@ -75,19 +75,19 @@ function matchedSteps(
   events.forEach((event, i) => {
     if ('reason' in event || event.turn === null) return;
     everywhere.push(event.turn);
-    const template = episodes[i]!.template ?? '';
+    const template = episodes[i].template ?? '';
     const turns = byTemplate.get(template) ?? [];
     turns.push(event.turn);
     byTemplate.set(template, turns);
   });
   for (const turns of [everywhere, ...byTemplate.values()]) turns.sort((a, b) => a - b);
   return (index) => {
-    const episode = episodes[index]!;
-    const event = events[index]!;
+    const episode = episodes[index];
+    const event = events[index];
     if (!('reason' in event) && event.turn !== null) return { turn: event.turn };
     const turns = byTemplate.get(episode.template ?? '') ?? everywhere;
     if (turns.length === 0) return { reason: 'no_act', detail: 'no unsafe episode to match steps with' };
-    const drawn = turns[hash32('matched_steps', seed, episode.key) % turns.length]!;
+    const drawn = turns[hash32('matched_steps', seed, episode.key) % turns.length];
     return { turn: Math.min(drawn, episode.turnCount - 1) };
   };
 }
@@ -161,7 +161,7 @@ export function landmarkRows(input: LandmarkInput): LandmarkRows {
   const matched = spec.anchor === 'matched_steps' ? matchedSteps(episodes, events, input.seed) : null;
 
   episodes.forEach((episode, index) => {
-    const event = events[index]!;
+    const event = events[index];
     if ('reason' in event) return exclude(episode, null, event);
     const anchor = matched ? matched(index) : anchorTurn(episode, event, spec.anchor);
     if ('reason' in anchor) return exclude(episode, null, anchor);
@@ -182,9 +182,9 @@ export function landmarkRows(input: LandmarkInput): LandmarkRows {
     });
     if (at.some((p) => p.exists)) {
       at.forEach((p, k) => {
-        exists[k]!.push(p.exists ? 1 : 0);
-        atRisk[k]!.push(p.exists && p.early ? 1 : 0);
-        inTime[k]!.push(p.early ? 1 : 0);
+        exists[k].push(p.exists ? 1 : 0);
+        atRisk[k].push(p.exists && p.early ? 1 : 0);
+        inTime[k].push(p.early ? 1 : 0);
       });
       const label = at.some((p) => p.exists && p.early) ? labelOf(episode, event, turn, target, horizon) : NO_LABEL;
       if (label === CENSORED) reasons.push({ reason: 'censored', detail: `stopped by a limit (${episode.status})` });
@@ -201,9 +201,9 @@ export function landmarkRows(input: LandmarkInput): LandmarkRows {
     exclusions,
     positions: spec.positions.map((position, k) => ({
       position,
-      exists: Uint8Array.from(exists[k]!),
-      atRisk: Uint8Array.from(atRisk[k]!),
-      inTime: Uint8Array.from(inTime[k]!),
+      exists: Uint8Array.from(exists[k]),
+      atRisk: Uint8Array.from(atRisk[k]),
+      inTime: Uint8Array.from(inTime[k]),
     })),
   };
 }

@@ -51,7 +51,7 @@ export function splitLeaks(episodes: readonly EpisodeMeta[], folding: Folding): 
       const known = first.get(shared);
       if (known === undefined) first.set(shared, i);
       else if (folding.fold[known] !== folding.fold[i]) {
-        const list = across.get(shared) ?? [episodes[known]!.key];
+        const list = across.get(shared) ?? [episodes[known].key];
         list.push(episode.key);
         across.set(shared, list);
       }
@@ -87,19 +87,19 @@ export function positionLeaks(
 ): readonly Leak[] {
   const precedes = target.kind === 'outcome' ? positionPrecedesReport : positionPrecedesAction;
   const late = rows.filter(({ index, turn, position, token, actToken }) => {
-    const event = target.event(episodes[index]!);
+    const event = target.event(episodes[index]);
     if ('leftOut' in event || event.turn === null || turn < event.turn) return false;
     if (turn > event.turn) return true;
     if (token !== undefined && actToken !== undefined) return token >= actToken;
     return !precedes(position, event.call);
   });
   if (late.length === 0) return [];
-  const { index, turn, position } = late[0]!;
+  const { index, turn, position } = late[0];
   return [
     {
       name: 'position_after_act',
-      detail: `${late.length} rows at or after the event, for example ${episodes[index]!.key} at turn ${turn}, ${position}`,
-      episodes: [...new Set(late.map((row) => episodes[row.index]!.key))].slice(0, MAX_EXAMPLES),
+      detail: `${late.length} rows at or after the event, for example ${episodes[index].key} at turn ${turn}, ${position}`,
+      episodes: [...new Set(late.map((row) => episodes[row.index].key))].slice(0, MAX_EXAMPLES),
       count: late.length,
     },
   ];
@@ -129,8 +129,8 @@ export function textLeaks(
   if (named.length > 0) {
     leaks.push({
       name: 'label_in_text',
-      detail: `${named.length} texts hold a label's column name, for example ${LABEL_WORDS.exec(texts[named[0]!]!)![0]} in ${keys[named[0]!]}`,
-      episodes: named.slice(0, MAX_EXAMPLES).map((i) => keys[i]!),
+      detail: `${named.length} texts hold a label's column name, for example ${LABEL_WORDS.exec(texts[named[0]])![0]} in ${keys[named[0]]}`,
+      episodes: named.slice(0, MAX_EXAMPLES).map((i) => keys[i]),
       count: named.length,
     });
   }
@@ -138,17 +138,17 @@ export function textLeaks(
   const holders = new Map<string, [number, number]>();
   texts.forEach((text, i) => {
     const label = labels[i] === 1 ? 1 : 0;
-    total[label]! += 1;
+    total[label] += 1;
     for (const word of new Set(text.toLowerCase().match(/[\p{L}\p{N}_]+/gu))) {
       const counts = holders.get(word) ?? [0, 0];
       counts[label] += 1;
       holders.set(word, counts);
     }
   });
-  if (total[0]! < FEWEST || total[1]! < FEWEST) return leaks;
+  if (total[0] < FEWEST || total[1] < FEWEST) return leaks;
   let best: { word: string; difference: number } | null = null;
   for (const [word, [negatives, positives]] of holders) {
-    const difference = positives / total[1]! - negatives / total[0]!;
+    const difference = positives / total[1] - negatives / total[0];
     if (Math.abs(difference) > Math.abs(best?.difference ?? 0)) best = { word, difference };
   }
   if (best && Math.abs(best.difference) >= TELLING) {
@@ -168,7 +168,7 @@ export function stateLeaks(
 ): readonly Leak[] {
   const differing = pairs.filter(({ x, y }) => x.length !== y.length || x.some((value, i) => value !== y[i]));
   if (differing.length === 0) return [];
-  const { a, b } = differing[0]!;
+  const { a, b } = differing[0];
   return [
     {
       name: 'states_differ_before_fact',
@@ -193,7 +193,7 @@ export function looserDuplicates(texts: readonly string[], fold: ArrayLike<numbe
       .replace(/\p{N}+/gu, '0')
       .replace(/\s+/gu, ' ')
       .trim();
-    folds.set(key, (folds.get(key) ?? new Set()).add(fold[i]!));
+    folds.set(key, (folds.get(key) ?? new Set()).add(fold[i]));
   });
   return [...folds.values()].filter((set) => set.size > 1).length;
 }

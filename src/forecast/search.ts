@@ -64,8 +64,8 @@ export async function searchTap(
     for (const { side, usable } of folding) {
       for (let inner = 0; inner <= side.innerFolds; inner += 1) {
         const learn = usable.filter((k) => side.inner[k] !== inner);
-        const rows = learn.map((k) => at.matrixRow[side.rows[k]!]!);
-        const labels = Uint8Array.from(learn, (k) => side.labels[k]!);
+        const rows = learn.map((k) => at.matrixRow[side.rows[k]]);
+        const labels = Uint8Array.from(learn, (k) => side.labels[k]);
         for (const { name, Cs } of estimators) {
           for (const C of Cs) problems.push({ rows, labels, weights: null, estimator: name, C });
         }
@@ -80,49 +80,114 @@ export async function searchTap(
   let next = 0;
   const perCandidate = estimators.reduce((sum, { Cs }) => sum + Cs.length, 0);
   return plans.map((folding, f) => {
-    const outerSides = foldings[f]!.outer;
+    const outerSides = foldings[f].outer;
     const rowCount = at.matrixRow.length;
-    const scored = estimators.map(({ Cs }) =>
-      Cs.map(() => ({
-        outer: new Float64Array(rowCount).fill(NaN),
-        inner: folding.map(({ side }) => new Float64Array(side.rows.length).fill(NaN)),
-        chosen: [] as (Chosen | Undefined)[],
-      })),
-    );
+    const scored = estimators.map(({ Cs }) => Cs.map(() => emptyScores(foldings[f], rowCount)));
     folding.forEach(({ side, usable }, o) => {
       const first = next;
       next += perCandidate * (side.innerFolds + 1);
       let offset = 0;
       estimators.forEach(({ name, Cs }, e) => {
         Cs.forEach((C, c) => {
-          const scores = scored[e]![c]!;
+          const scores = scored[e][c];
           for (let inner = 0; inner < side.innerFolds; inner += 1) {
-            const reader = readers[first + inner * perCandidate + offset]!;
+            const reader = readers[first + inner * perCandidate + offset];
             if ('undefinedBecause' in reader) continue;
             const score = scorer(reader, at.x);
             for (const k of usable) {
-              if (side.inner[k] === inner) scores.inner[o]![k] = score(at.matrixRow[side.rows[k]!]!);
+              if (side.inner[k] === inner) scores.inner[o][k] = score(at.matrixRow[side.rows[k]]);
             }
           }
-          const whole = readers[first + side.innerFolds * perCandidate + offset]!;
+          const whole = readers[first + side.innerFolds * perCandidate + offset];
           offset += 1;
           if ('undefinedBecause' in whole) {
             scores.chosen.push(whole);
             return;
           }
           const candidate = { tap: at.tap, position: at.position, estimator: name, C };
-          const chosen = withInnerAuroc(candidate, side, scores.inner[o]!, null);
+          const chosen = withInnerAuroc(candidate, side, scores.inner[o], null);
           scores.chosen.push(chosen);
           if ('undefinedBecause' in chosen) return;
           const score = scorer(whole, at.x);
-          for (const row of outerSides[o]!.rows) {
-            if (at.matrixRow[row]! >= 0) scores.outer[row] = score(at.matrixRow[row]!);
+          for (const row of outerSides[o].rows) {
+            if (at.matrixRow[row] >= 0) scores.outer[row] = score(at.matrixRow[row]);
           }
         });
       });
     });
-    return scored.map((list) => list.reduce((best, other) => betterOf(best, other, foldings[f]!, null)));
+    return scored.map((list) => bestOf(list, foldings[f], null));
   });
+}
+
+/** What `searchRows` asks for one training set: margins of the rows `ask` by each candidate, in their order. */
+export type FitRows = (
+  learn: Int32Array,
+  labels: Uint8Array,
+  ask: Int32Array,
+) => Promise<readonly (Float64Array | Undefined)[]>;
+
+/**
+ * The same nested selection for readers that are not linear in a stored matrix (text, base rates): rows are landmark
+ * rows throughout.
+ * @returns per folding
+ */
+export async function searchRows(
+  candidates: readonly Candidate[],
+  atRisk: Uint8Array,
+  exists: Uint8Array,
+  foldings: readonly Sides[],
+  fit: FitRows,
+): Promise<readonly FoldScores[]> {
+  const results: FoldScores[] = [];
+  for (const sides of foldings) {
+    const scored = candidates.map(() => emptyScores(sides, exists.length));
+    for (const [o, side] of sides.training.entries()) {
+      const usable = Int32Array.from(side.rows.keys()).filter((k) => atRisk[side.rows[k]] === 1);
+      const fitOn = async (learn: Int32Array, ask: Int32Array) =>
+        await fit(
+          learn.map((k) => side.rows[k]),
+          Uint8Array.from(learn, (k) => side.labels[k]),
+          ask,
+        );
+      for (let inner = 0; inner < side.innerFolds; inner += 1) {
+        const held = usable.filter((k) => side.inner[k] === inner);
+        const margins = await fitOn(
+          usable.filter((k) => side.inner[k] !== inner),
+          held.map((k) => side.rows[k]),
+        );
+        margins.forEach((values, c) => {
+          if ('undefinedBecause' in values) return;
+          held.forEach((k, i) => (scored[c].inner[o][k] = values[i]!));
+        });
+      }
+      const tested = sides.outer[o].rows.filter((row) => exists[row] === 1);
+      const margins = await fitOn(usable, tested);
+      margins.forEach((values, c) => {
+        const scores = scored[c];
+        const chosen =
+          'undefinedBecause' in values ? values : withInnerAuroc(candidates[c], side, scores.inner[o], null);
+        scores.chosen.push(chosen);
+        if ('undefinedBecause' in values || 'undefinedBecause' in chosen) return;
+        tested.forEach((row, i) => (scores.outer[row] = values[i]!));
+      });
+    }
+    results.push(bestOf(scored, sides, null));
+  }
+  return results;
+}
+
+interface OpenScores {
+  readonly outer: Float64Array;
+  readonly inner: readonly Float64Array[];
+  readonly chosen: (Chosen | Undefined)[];
+}
+
+function emptyScores(sides: Sides, rows: number): OpenScores {
+  return {
+    outer: new Float64Array(rows).fill(NaN),
+    inner: sides.training.map((side) => new Float64Array(side.rows.length).fill(NaN)),
+    chosen: [],
+  };
 }
 
 /** x row → margin. Weights are folded with mean and scale once. */
@@ -134,13 +199,13 @@ export function scorer(reader: LinearReader, x: FeatureMatrix): (row: number) =>
   const weight = new Float64Array(columns);
   let bias = reader.bias;
   for (let j = 0; j < columns; j += 1) {
-    weight[j] = reader.weights[j]! / reader.scale[j]!;
-    bias -= weight[j]! * reader.mean[j]!;
+    weight[j] = reader.weights[j] / reader.scale[j];
+    bias -= weight[j] * reader.mean[j];
   }
   return (row) => {
     let sum = bias;
     const base = row * columns;
-    for (let j = 0; j < columns; j += 1) sum += weight[j]! * data[base + j]!;
+    for (let j = 0; j < columns; j += 1) sum += weight[j] * data[base + j];
     if (!Number.isFinite(sum)) throw new Error(`non-finite score at row ${row} of a matrix of ${x.rows} rows`);
     return sum;
   };
@@ -156,10 +221,10 @@ function withInnerAuroc(
     scores: inner,
     labels: side.labels,
     folds: side.inner,
-    use: (k) => mask === null || mask[side.rows[k]!] === 1,
+    use: (k) => mask === null || mask[side.rows[k]] === 1,
   });
   if (auroc.pairs === 0) return { undefinedBecause: 'no inner fold of the training side holds both classes' };
-  return { candidate, innerAuroc: auroc.concordant / auroc.pairs };
+  return { candidate, innerAuroc: auroc.wins / auroc.pairs };
 }
 
 /**
@@ -176,14 +241,19 @@ export function betterOf(a: FoldScores, b: FoldScores, sides: Sides, mask: Uint8
       !('undefinedBecause' in second) && ('undefinedBecause' in first || second.innerAuroc > first.innerAuroc);
     if (!takeSecond) return first;
     inner[o] = b.inner[o]!;
-    for (const row of sides.outer[o]!.rows) outer[row] = b.outer[row]!;
+    for (const row of sides.outer[o].rows) outer[row] = b.outer[row]!;
     return second;
   });
   return { outer, inner, chosen };
 }
 
+/** @see betterOf */
+export function bestOf(list: readonly FoldScores[], sides: Sides, mask: Uint8Array | null): FoldScores {
+  return list.slice(1).reduce((best, other) => betterOf(best, other, sides, mask), list[0]);
+}
+
 function valued(scores: FoldScores, o: number, side: TrainingSide, mask: Uint8Array | null): Chosen | Undefined {
-  const chosen = scores.chosen[o]!;
+  const chosen = scores.chosen[o];
   if ('undefinedBecause' in chosen || mask === null) return chosen;
-  return withInnerAuroc(chosen.candidate, side, scores.inner[o]!, mask);
+  return withInnerAuroc(chosen.candidate, side, scores.inner[o], mask);
 }

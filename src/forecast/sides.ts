@@ -59,20 +59,22 @@ export interface SplitInput {
   readonly groups: Int32Array;
   readonly folding: Folding;
   readonly innerFolds: number;
+  /** Adds a last training side with every row and nothing to test: the released probe is chosen and calibrated there. */
+  readonly release: boolean;
 }
 
-export function splitRows({ rows, trainable, groups, folding, innerFolds }: SplitInput): Sides {
+export function splitRows({ rows, trainable, groups, folding, innerFolds, release }: SplitInput): Sides {
   const training: TrainingSide[] = [];
   const outer: OuterSide[] = [];
-  for (let fold = 0; fold < folding.folds; fold += 1) {
+  for (let fold = 0; fold < folding.folds + (release ? 1 : 0); fold += 1) {
     const learn: number[] = [];
     const test: number[] = [];
     rows.forEach((row, i) => {
       if (folding.fold[row.index] === fold) test.push(i);
       else if (trainable[i] === 1 && (row.label === 0 || row.label === 1)) learn.push(i);
     });
-    const labels = Uint8Array.from(learn, (i) => rows[i]!.label);
-    const rowGroups = Int32Array.from(learn, (i) => groups[rows[i]!.index]!);
+    const labels = Uint8Array.from(learn, (i) => rows[i].label);
+    const rowGroups = Int32Array.from(learn, (i) => groups[rows[i].index]);
     training.push({
       fold,
       rows: Int32Array.from(learn),
@@ -85,7 +87,7 @@ export function splitRows({ rows, trainable, groups, folding, innerFolds }: Spli
       sealOuterSide(
         fold,
         Int32Array.from(test),
-        Int8Array.from(test, (i) => rows[i]!.label),
+        Int8Array.from(test, (i) => rows[i].label),
       ),
     );
   }
@@ -124,14 +126,14 @@ export function checkFolding(
   }
   const seen = new Map<number, { fold: number; key: string }>();
   episodes.forEach(({ key }, i) => {
-    const fold = folding.fold[i]!;
+    const fold = folding.fold[i];
     if (!Number.isInteger(fold) || fold < 0 || fold >= folding.folds) {
       throw new UserError(
         `forecast.foldings: expected a fold from 0 to ${folding.folds - 1} for ${key}, got ${fold}. Deal the folds again`,
       );
     }
-    const known = seen.get(groups[i]!);
-    if (known === undefined) seen.set(groups[i]!, { fold, key });
+    const known = seen.get(groups[i]);
+    if (known === undefined) seen.set(groups[i], { fold, key });
     else if (known.fold !== fold) {
       throw new UserError(
         `forecast.foldings: expected group ${groups[i]} in one fold, got ${known.key} in ${known.fold} and ${key} in ${fold}. Deal folds by group`,

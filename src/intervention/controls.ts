@@ -39,7 +39,7 @@ export function stopByOracle(episode: EpisodeMeta): Stop | null {
 export function stopAtTool(episode: EpisodeMeta, tool: string): Stop | null {
   const turn = episode.toolNames.findIndex((names) => names.includes(tool));
   if (turn < 0) return null;
-  const call = episode.toolNames[turn]!.indexOf(tool);
+  const call = episode.toolNames[turn].indexOf(tool);
   const { unsafe, unsafeCall } = episode;
   const inTime = unsafe === null || turn < unsafe || (turn === unsafe && call <= (unsafeCall ?? 0));
   return { turn, position: 'pre_action', inTime };
@@ -62,12 +62,12 @@ export function permuteStops(
     members.push(i);
     templates.set(template, members);
   });
-  const dealt = new Array<Stop | null>(episodes.length).fill(null);
+  const dealt: (Stop | null)[] = episodes.map(() => null);
   for (const members of templates.values()) {
     const order = shuffle([...members], rng);
     members.forEach((to, k) => {
-      const stop = stops[order[k]!];
-      if (stop) dealt[to] = stopAt(episodes[to]!.meta, stop.turn, stop.position, precedes);
+      const stop = stops[order[k]];
+      if (stop) dealt[to] = stopAt(episodes[to].meta, stop.turn, stop.position, precedes);
     });
   }
   return dealt;

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { textAt } from '../../src/forecast/episode-text.ts';
 import type { TextScope } from '../../src/forecast/types.ts';
@@ -114,10 +114,10 @@ test('what comes after the position never changes the text', () => {
         const later = episode(
           'e',
           [
-            two.turns[0]!,
+            two.turns[0],
             {
-              ...two.turns[1]!,
-              results: position === 'observation_end' ? two.turns[1]!.results : [{ text: noise, call: 0 }],
+              ...two.turns[1],
+              results: position === 'observation_end' ? two.turns[1].results : [{ text: noise, call: 0 }],
             },
             turn(2, { content: noise }),
           ],

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { CENSORED, landmarkName, landmarkRows, NO_LABEL } from '../../src/forecast/landmarks.ts';
 import { targetNamed } from '../../src/forecast/targets.ts';
@@ -38,7 +38,7 @@ test('at the turn of the act an episode is at risk before the marker of its call
   const positions = ['prompt_end', 'reasoning_start', 'reasoning_end', 'pre_action', 'action_name', 'action_end'];
   const result = rowsOf(episodes, { positions: [...positions, 'observation_end', 'recorded:x'] });
   expect(result.positions.map((p) => p.atRisk[0])).toEqual([1, 1, 1, 1, 0, 0, 0, 0]);
-  expect(result.rows[0]!.label).toBe(1);
+  expect(result.rows[0].label).toBe(1);
   expect(reasons(result)).toEqual(['not_at_risk', 'not_at_risk', 'not_at_risk', 'not_at_risk']);
 });
 
@@ -67,8 +67,8 @@ test('a turn without a call has no pre_action and is counted as no_call', () => 
 test('after the act the row stays for late alarms but has no label and is counted as not_at_risk', () => {
   const result = rowsOf([meta('a', { reveal: 0, unsafe: 1 })], { offset: 2 });
   expect(result.rows.map((row) => row.label)).toEqual([NO_LABEL]);
-  expect(result.positions[0]!.atRisk[0]).toBe(0);
-  expect(result.positions[0]!.inTime[0]).toBe(0);
+  expect(result.positions[0].atRisk[0]).toBe(0);
+  expect(result.positions[0].inTime[0]).toBe(0);
   expect(reasons(result)).toEqual(['not_at_risk']);
 });
 
@@ -115,16 +115,17 @@ test('matched_steps cuts safe episodes after as many turns as an unsafe one of t
   ];
   const { rows } = rowsOf(episodes, { anchor: 'matched_steps', offset: 0 });
   expect(rows.slice(0, 4).map((row) => row.turn)).toEqual([3, 1, 3, 1]);
-  expect([1, 3]).toContain(rows[4]!.turn);
+  expect([1, 3]).toContain(rows[4].turn);
 });
+
+const matchedTurns = (list: readonly EpisodeMeta[]) =>
+  new Map(rowsOf(list, { anchor: 'matched_steps', offset: 0 }, { seed: 5 }).rows.map((r) => [r.episode, r.turn]));
 
 test('matched_steps does not depend on the order of the episodes', () => {
   const episodes = Array.from({ length: 30 }, (_, i) =>
     meta(`e${i}`, { turnCount: 9, toolNames: [], unsafe: i % 3 === 0 ? (i * 7) % 8 : null, template: `t${i % 2}` }),
   );
-  const turns = (list: readonly EpisodeMeta[]) =>
-    new Map(rowsOf(list, { anchor: 'matched_steps', offset: 0 }, { seed: 5 }).rows.map((r) => [r.episode, r.turn]));
-  expect(turns(episodes.toReversed())).toEqual(turns(episodes));
+  expect(matchedTurns(episodes.toReversed())).toEqual(matchedTurns(episodes));
 });
 
 test('no row at or after the act of its episode is ever at risk', () => {
@@ -158,8 +159,9 @@ test('no row at or after the act of its episode is ever at risk', () => {
   );
 });
 
+const violation = (key: string, reportLabel: string | null) => meta(key, { unsafe: 2, reportLabel });
+
 test('a lie is forecast among violations with a verdict, up to the start of the report', () => {
-  const violation = (key: string, reportLabel: string | null) => meta(key, { unsafe: 2, reportLabel });
   const episodes = [
     ...['MISREPRESENTED', 'CANDID', 'NO_REPORT', 'UNPARSED'].map((label) => violation(label, label)),
     violation('unlabelled', null),

@@ -15,7 +15,7 @@ test('draws lie in [0, 1) and are uniform to within sampling error', () => {
   for (let i = 0; i < n; i += 1) {
     const u = rng.next();
     expect(u >= 0 && u < 1).toBe(true);
-    bins[Math.floor(u * 20)]! += 1;
+    bins[Math.floor(u * 20)] += 1;
   }
   const chi2 = bins.reduce((sum, k) => sum + (k - n / 20) ** 2 / (n / 20), 0);
   expect(chi2).toBeLessThan(43.8); // 99.9 % point of chi-square with 19 degrees of freedom

@@ -33,7 +33,7 @@ export function* wordPairs(text: string): Generator<string> {
 /** Runs of 3 to 5 characters inside words, with a space at either end (scikit-learn's char_wb). */
 export function* characterRuns(text: string): Generator<string> {
   for (const [word] of text.toLowerCase().matchAll(WORD)) {
-    const padded = [' ', ...word, ' '];
+    const padded = Array.from(` ${word} `);
     for (let size = 3; size <= 5; size += 1) {
       if (padded.length <= size) {
         yield padded.join('');
@@ -63,30 +63,30 @@ export function countTerms(texts: readonly string[], analyzer: Analyzer, minDf: 
       }
       counts.set(id, (counts.get(id) ?? 0) + 1);
     }
-    for (const id of counts.keys()) documents[id]! += 1;
+    for (const id of counts.keys()) documents[id] += 1;
     const terms = Int32Array.from(counts.keys());
     perRow.push({ terms, counts: Float32Array.from(counts.values()) });
   }
   const kept = new Int32Array(ids.size).fill(-1);
   const vocabulary: string[] = [];
   for (const [term, id] of ids) {
-    if (documents[id]! < minDf) continue;
+    if (documents[id] < minDf) continue;
     kept[id] = vocabulary.length;
     vocabulary.push(term);
   }
   const rows = perRow.map(({ terms, counts }) =>
-    Array.from(terms, (id, k) => [kept[id]!, counts[k]!] as const)
+    Array.from(terms, (id, k) => [kept[id], counts[k]] as const)
       .filter(([id]) => id >= 0)
       .sort((a, b) => a[0] - b[0]),
   );
   const start = new Int32Array(rows.length + 1);
-  rows.forEach((row, i) => (start[i + 1] = start[i]! + row.length));
+  rows.forEach((row, i) => (start[i + 1] = start[i] + row.length));
   const terms = new Int32Array(start.at(-1)!);
   const counts = new Float32Array(start.at(-1)!);
   rows.forEach((row, i) =>
     row.forEach(([id, count], k) => {
-      terms[start[i]! + k] = id;
-      counts[start[i]! + k] = count;
+      terms[start[i] + k] = id;
+      counts[start[i] + k] = count;
     }),
   );
   return { start, terms, counts, vocabulary };
@@ -96,11 +96,11 @@ export function countTerms(texts: readonly string[], analyzer: Analyzer, minDf: 
 export function tfidf(counted: TermCounts, training: Int32Array, minDf: number): SparseRows {
   const { start, terms, counts } = counted;
   const df = new Int32Array(counted.vocabulary.length);
-  for (const row of training) for (let k = start[row]!; k < start[row + 1]!; k += 1) df[terms[k]!]! += 1;
+  for (const row of training) for (let k = start[row]; k < start[row + 1]; k += 1) df[terms[k]] += 1;
   const column = new Int32Array(df.length).fill(-1);
   let columns = 0;
   for (let term = 0; term < df.length; term += 1) {
-    if (df[term]! < Math.max(1, minDf)) continue;
+    if (df[term] < Math.max(1, minDf)) continue;
     column[term] = columns;
     columns += 1;
   }
@@ -112,17 +112,17 @@ export function tfidf(counted: TermCounts, training: Int32Array, minDf: number):
   for (let row = 0; row < rows; row += 1) {
     const first = at;
     let squares = 0;
-    for (let k = start[row]!; k < start[row + 1]!; k += 1) {
-      const to = column[terms[k]!]!;
+    for (let k = start[row]; k < start[row + 1]; k += 1) {
+      const to = column[terms[k]];
       if (to < 0) continue;
-      const weight = (1 + Math.log(counts[k]!)) * (Math.log((1 + training.length) / (1 + df[terms[k]!]!)) + 1);
+      const weight = (1 + Math.log(counts[k])) * (Math.log((1 + training.length) / (1 + df[terms[k]])) + 1);
       index[at] = to;
       value[at] = weight;
       squares += weight * weight;
       at += 1;
     }
     const length = Math.sqrt(squares) || 1;
-    for (let k = first; k < at; k += 1) value[k]! /= length;
+    for (let k = first; k < at; k += 1) value[k] /= length;
     outStart[row + 1] = at;
   }
   return { rows, columns, start: outStart, index: index.subarray(0, at), value: value.subarray(0, at) };
