@@ -119,39 +119,45 @@ export async function searchTap(
   });
 }
 
-/** What `searchRows` asks for one training set: margins of the rows `ask` by each candidate, in their order. */
-export type FitRows = (
-  learn: Int32Array,
-  labels: Uint8Array,
-  ask: Int32Array,
-) => Promise<readonly (Float64Array | Undefined)[]>;
+/**
+ * What `searchRows` asks of one training set: margins of the rows `ask` by each candidate, in their order. Without
+ * labels of `ask`, which may be rows of the outer side.
+ */
+export type FitRows = (learn: Int32Array, labels: Uint8Array, ask: Int32Array) => readonly (Float64Array | Undefined)[];
+
+/** Prepares one outer fold: whatever is taken from the rows alone (vocabulary, kernel) may see `training` only. */
+export type PrepareFold = (training: Int32Array, tested: Int32Array) => FitRows;
 
 /**
  * The same nested selection for readers that are not linear in a stored matrix (text, base rates): rows are landmark
  * rows throughout.
  * @returns per folding
  */
-export async function searchRows(
+export function searchRows(
   candidates: readonly Candidate[],
   atRisk: Uint8Array,
   exists: Uint8Array,
   foldings: readonly Sides[],
-  fit: FitRows,
-): Promise<readonly FoldScores[]> {
-  const results: FoldScores[] = [];
-  for (const sides of foldings) {
+  prepare: PrepareFold,
+): readonly FoldScores[] {
+  return foldings.map((sides) => {
     const scored = candidates.map(() => emptyScores(sides, exists.length));
     for (const [o, side] of sides.training.entries()) {
       const usable = Int32Array.from(side.rows.keys()).filter((k) => atRisk[side.rows[k]] === 1);
-      const fitOn = async (learn: Int32Array, ask: Int32Array) =>
-        await fit(
+      const tested = sides.outer[o].rows.filter((row) => exists[row] === 1);
+      const fit = prepare(
+        usable.map((k) => side.rows[k]),
+        tested,
+      );
+      const fitOn = (learn: Int32Array, ask: Int32Array) =>
+        fit(
           learn.map((k) => side.rows[k]),
           Uint8Array.from(learn, (k) => side.labels[k]),
           ask,
         );
       for (let inner = 0; inner < side.innerFolds; inner += 1) {
         const held = usable.filter((k) => side.inner[k] === inner);
-        const margins = await fitOn(
+        const margins = fitOn(
           usable.filter((k) => side.inner[k] !== inner),
           held.map((k) => side.rows[k]),
         );
@@ -160,8 +166,7 @@ export async function searchRows(
           held.forEach((k, i) => (scored[c].inner[o][k] = values[i]!));
         });
       }
-      const tested = sides.outer[o].rows.filter((row) => exists[row] === 1);
-      const margins = await fitOn(usable, tested);
+      const margins = fitOn(usable, tested);
       margins.forEach((values, c) => {
         const scores = scored[c];
         const chosen =
@@ -171,9 +176,8 @@ export async function searchRows(
         tested.forEach((row, i) => (scores.outer[row] = values[i]!));
       });
     }
-    results.push(bestOf(scored, sides, null));
-  }
-  return results;
+    return bestOf(scored, sides, null);
+  });
 }
 
 interface OpenScores {

@@ -199,6 +199,8 @@ export interface Curve {
 /** The monitor's view of one episode: every score it saw, in order. Input of the intervention stage. */
 export interface EpisodeTrace {
   readonly episode: string;
+  /** What the alarm is to come before; turn null = the episode has no such event. */
+  readonly event: TargetEvent;
   readonly fold: number;
   readonly group: number;
   readonly population: Population;

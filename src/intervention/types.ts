@@ -13,24 +13,29 @@ export interface ScorePoint {
 
 export interface MonitoredEpisode {
   readonly meta: EpisodeMeta;
+  /** What stopping is to prevent: turn (null = the episode is safe) and, where known, call. */
+  readonly event: { readonly turn: number | null; readonly call: number | null };
   readonly group: number;
   readonly fold: number;
   readonly points: readonly ScorePoint[];
   /** Development-side threshold per alpha of `InterventionInput.alphas`. */
   readonly thresholds: readonly (number | Undefined)[];
-  /** Scores of a second reader (the text monitor of a cascade) at the same points, where there is one. */
-  readonly second?: readonly (number | null)[];
+  /** A second reader (the text monitor of a cascade): its scores at the same points and its thresholds per alpha. */
+  readonly second?: {
+    readonly scores: readonly (number | null)[];
+    readonly thresholds: readonly (number | Undefined)[];
+  };
 }
 
 export type Decision = 'continue' | 'stop' | 'escalate';
 
-/** All a policy may look at besides the scores. */
+/** All a policy may look at besides the scores; nothing in it comes after the point where it is asked. */
 export interface PolicyContext {
   readonly threshold: number;
-  readonly reveal: number | null;
-  /** Names of the tools of the turn whose call is about to run; only given at positions that follow the name. */
-  readonly toolNames: readonly string[];
+  /** The deciding fact stands in the prompt of this turn. */
+  readonly revealed: boolean;
   readonly position: string;
+  /** Score of the second reader at this point and its threshold, where there is one. */
   readonly second: number | null;
   readonly secondThreshold: number | null;
 }
@@ -60,19 +65,29 @@ export interface OutcomeRow {
   readonly success: boolean | null;
 }
 
+/** `positionPrecedesAction` of the forecast stage: whether a position stands before the marker of the unsafe call. */
+export type Precedes = (position: string, unsafeCall: number | null) => boolean;
+
 export interface InterventionInput {
   readonly episodes: readonly MonitoredEpisode[];
   readonly model: string;
   readonly condition: string;
   readonly target: string;
-  /** Reader whose scores drive the policies: probe:selected, text:so_far … */
+  /** Reader whose scores drive the policies: probe:selected, text:so_far … Stands in `Figure.at.scores`. */
   readonly reader: string;
   readonly alphas: readonly number[];
-  /** Pairs of costs (any unit); the grid of the break-even figure. */
+  /** Names of policies.ts. */
+  readonly policies: readonly string[];
+  /** Tools for the rule "block this tool". */
+  readonly tools: readonly string[];
+  /** Shares of episodes that can be audited: the highest scores of the whole set are stopped. */
+  readonly budgets: readonly number[];
+  /** Pairs of costs (any unit); the grid of cost and break-even figures. */
   readonly costs: readonly { readonly harm: number; readonly disruption: number }[];
   readonly randomRepeats: number;
   readonly bootstrapDraws: number;
   readonly seed: number;
+  readonly precedes: Precedes;
 }
 
 export interface InterventionResult {

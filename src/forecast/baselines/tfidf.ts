@@ -5,7 +5,7 @@
  * tf = 1 + ln(count), idf = ln((1 + n) / (1 + df)) + 1 over the n training rows, terms with df < minDf dropped, rows
  * scaled to length 1. These are scikit-learn's TfidfVectorizer(sublinear_tf=True, smooth_idf=True, norm='l2').
  */
-import type { SparseRows } from './sparse-rows.ts';
+import type { CsrMatrix } from '../../math/sparse.ts';
 
 /** Texts as term counts: row i has terms[start[i] … start[i+1]) ascending, each with its count. */
 export interface TermCounts {
@@ -93,7 +93,7 @@ export function countTerms(texts: readonly string[], analyzer: Analyzer, minDf: 
 }
 
 /** Sparse rows for all texts, weighted by the frequencies among `training` (row indices). Columns are renumbered. */
-export function tfidf(counted: TermCounts, training: Int32Array, minDf: number): SparseRows {
+export function tfidf(counted: TermCounts, training: Int32Array, minDf: number): CsrMatrix {
   const { start, terms, counts } = counted;
   const df = new Int32Array(counted.vocabulary.length);
   for (const row of training) for (let k = start[row]; k < start[row + 1]; k += 1) df[terms[k]] += 1;
@@ -125,5 +125,5 @@ export function tfidf(counted: TermCounts, training: Int32Array, minDf: number):
     for (let k = first; k < at; k += 1) value[k] /= length;
     outStart[row + 1] = at;
   }
-  return { rows, columns, start: outStart, index: index.subarray(0, at), value: value.subarray(0, at) };
+  return { rows, columns, indptr: outStart, indices: index.subarray(0, at), values: value.subarray(0, at) };
 }
