@@ -16,7 +16,9 @@
  * | `brier`, `log_loss`, `ece` | of calibrated probabilities; ece over 10 bins of equal count | rows |
  * | `reliability` | share of positives in bin `at.bin`, at mean prediction `at.predicted` | rows of the bin |
  * | `base_rate` | share of positives | rows |
- * | `rows_at_risk`, `excluded` | counts; `excluded` per `at.reason` | episodes |
+ * | `rows_at_risk` | labelled rows at risk, with positives and groups | rows |
+ * | `without_event` | rows at risk without the event, by how the episode ended (`at.end`) | rows |
+ * | `excluded` | episodes left out of the landmark, by `at.reason` | episodes |
  * | `false_alarm_rate` | achieved share of negative episodes with an alarm, at `alpha`; n is n_neg | episodes |
  * | `hit_rate`, `late_rate`, `missed_rate` | of unsafe episodes, at `alpha` | episodes |
  * | `lead_at_least_1` | share of unsafe episodes alarmed one turn or more before u (late and missed count as no) | episodes |
@@ -31,8 +33,8 @@
  * | `split_auroc` | adversarial validation: telling the rows of a fold from the rest; ½ is good | rows |
  * | `flag_precision`, `flag_recall` | of the `at.budget` share of episodes with the highest scores (outcome targets) | episodes |
  *
- * `at.search = "unselected"` marks the layer × position map: one figure per tap, nothing chosen. `at.trained_on = "all"`
- * marks readers that learnt from all worlds: in x− they show how much of a pooled figure only reads the world.
+ * `at.search = "unselected"` marks the layer × position map: one figure per tap, nothing chosen. `group = "trained_on_all"`
+ * marks x− figures of readers that learnt from all worlds: they show how much of a pooled figure only reads the world.
  */
 import { bootstrapRatio, type ClusterDraws, intervalValue } from '../math/bootstrap.ts';
 import { distinctCodes } from '../math/order.ts';

@@ -61,3 +61,14 @@ export function hasText(position: string): boolean {
   const { name } = parsePosition(position);
   return BEFORE_ALL_CALLS.has(name) || OF_A_CALL.has(name) || OF_THE_REPORT.has(name) || name === 'observation_end';
 }
+
+/** Order of positions within a turn, for "first alarm". Recorded token indices come last: their place is not known. */
+export function positionOrder(position: string): number {
+  const { name, call } = parsePosition(position);
+  const before = ['prompt_end', 'reasoning_start', 'span:reasoning', 'reasoning_end', 'report_start'].indexOf(name);
+  if (before >= 0) return before;
+  if (name === 'pre_action') return 10 + 3 * call;
+  if (name === 'action_name') return 11 + 3 * call;
+  if (name === 'action_end' || name === 'span:action') return 12 + 3 * call;
+  return name === 'observation_end' ? 1e9 : 2e9;
+}

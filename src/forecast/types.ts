@@ -17,6 +17,7 @@ import type {
   ScoreRow,
   Tap,
   Undefined,
+  Value,
 } from '../types.ts';
 
 // ---------------------------------------------------------------- what is asked
@@ -136,6 +137,8 @@ export interface ForecastInput {
   readonly landmarks: readonly LandmarkSpec[];
   /** Group of each episode (EVALUATION.md 6). */
   readonly groups: Int32Array;
+  /** What readers learn from; absent = x− and, apart from it, all (sources without worlds: all). */
+  readonly trainOn?: readonly ('x-' | 'all')[];
   /** The first is the headline; the others (≥ 2 more) give the spread over split seeds. */
   readonly foldings: readonly Folding[];
   /** Name of the split, for `Figure.split`; absent = grouped by scenario. `leave_one_template` … otherwise. */
@@ -155,8 +158,10 @@ export interface ForecastInput {
   readonly fit: FitReaders;
   readonly texts: ReadTexts | null;
   readonly textScopes: readonly TextScope[];
+  /** `words`: words and pairs of them; `characters`: runs of 3–5 inside words. */
+  readonly textAnalyzers: readonly ('words' | 'characters')[];
   readonly textCs: readonly number[];
-  /** token_count, perplexity … */
+  /** token_count, perplexity … (step index, tool name, base rates are always there). */
   readonly scalars: readonly ScalarBaseline[];
   readonly external: readonly ExternalScores[];
   readonly randomDirections: number;
@@ -176,6 +181,8 @@ export interface Candidate {
 /** What the training side of one outer fold chose. */
 export interface Choice extends Candidate {
   readonly landmark: string;
+  /** Position under which the figure stands: a name, or `selected`. */
+  readonly readAt: string;
   readonly reader: string;
   readonly foldingSeed: number;
   readonly fold: number;
@@ -225,17 +232,24 @@ export interface Traces {
   readonly episodes: readonly EpisodeTrace[];
 }
 
-/** Refitted on every row of the population it was trained on; never scored on its own rows (EVALUATION.md 7). */
-export interface Release extends Omit<Probe, 'width' | 'taps'> {
-  readonly tap: Tap;
+/**
+ * Refitted on every labelled row of its training population; never scored on its own rows (EVALUATION.md 7). Place,
+ * C, calibration and thresholds were chosen on inner folds of all rows, so they are optimistic only as any choice is;
+ * `auroc` is the out-of-fold figure of the same search.
+ */
+export interface Release {
+  readonly probe: Probe;
   readonly trainingRows: number;
   readonly positives: number;
   readonly groups: number;
-  /** Out-of-fold figure of the same search, for the card. */
-  readonly auroc: Figure['value'];
+  readonly auroc: Value;
+  /** Among several positions of its landmark, the one that the whole training set prefers. */
+  readonly preferred: boolean;
 }
 
 export interface ForecastResult {
+  /** Name of the reader that stands for the probe. */
+  readonly headline: string;
   readonly figures: readonly Figure[];
   readonly scores: readonly ScoreRow[];
   readonly exclusions: readonly Exclusion[];
@@ -243,6 +257,6 @@ export interface ForecastResult {
   readonly curves: readonly Curve[];
   /** One per reader that can act as a monitor (probe, each text scope, external). */
   readonly traces: readonly Traces[];
-  /** One per landmark (position selected): what `train` writes into a probe folder. */
+  /** One per landmark and position: what `train` writes into a probe folder. */
   readonly releases: readonly Release[];
 }
