@@ -103,12 +103,16 @@ export function templateCodes(opened: Opened): Int32Array {
   });
 }
 
-/** Everything said about one reader in one population. */
+/**
+ * What is said about one reader in one population: the headline number, the pooled one, and for readers that make a
+ * claim (`detail`) also the sensitivities.
+ */
 export function aurocFigures(
   opened: Opened,
   reader: Reader,
   base: FigureBase,
   inPopulation: (row: number) => boolean,
+  detail: boolean,
 ): readonly Figure[] {
   const rows = measuredRows(opened, reader, inPopulation);
   const [{ outer }] = reader.scores;
@@ -125,28 +129,25 @@ export function aurocFigures(
     ...(at ? { at } : {}),
   });
   const within = measure(opened, outer, rows, (row) => folds[row]);
-  const value = concordanceValue(within);
-  const { oneClassStrata, strata } = weightedConcordance(rankRows(within));
-  const withCensored = measuredRows(opened, reader, inPopulation, 0, true);
-  return [
-    figure('auroc_within_fold', value),
+  const figures = [
+    figure('auroc_within_fold', concordanceValue(within)),
     figure('auroc_pooled', concordanceValue(measure(opened, outer, rows, () => 0))),
-    figure(
-      'auroc_within_template',
-      concordanceValue(measure(opened, outer, rows, (row) => templates[row] * foldCount + folds[row])),
-    ),
-    ...(withCensored.length > rows.length
-      ? [
-          figure(
-            'auroc_within_fold_censored_negative',
-            concordanceValue(measure(opened, outer, withCensored, (row) => folds[row])),
-          ),
-        ]
-      : []),
-    figure('one_class_folds', count(oneClassStrata, strata), { folds: strata }),
     figure('auroc_split_seed_spread', splitSeedSpread(opened, reader, inPopulation)),
-    figure('detectable_difference', detectableDifference(within)),
   ];
+  if (!detail) return figures;
+  const { oneClassStrata, strata } = weightedConcordance(rankRows(within));
+  const byTemplate = measure(opened, outer, rows, (row) => templates[row] * foldCount + folds[row]);
+  figures.push(
+    figure('auroc_within_template', concordanceValue(byTemplate)),
+    figure('one_class_folds', count(oneClassStrata, strata), { folds: strata }),
+    figure('detectable_difference', detectableDifference(within)),
+  );
+  const withCensored = measuredRows(opened, reader, inPopulation, 0, true);
+  if (withCensored.length > rows.length) {
+    const asNegatives = measure(opened, outer, withCensored, (row) => folds[row]);
+    figures.push(figure('auroc_within_fold_censored_negative', concordanceValue(asNegatives)));
+  }
+  return figures;
 }
 
 /** Mean, smallest and largest within-fold AUROC over the split seeds. */

@@ -101,7 +101,10 @@ function logLoss(p: number, y: number): number {
   return softplus(y === 1 ? -margin : margin);
 }
 
-/** Σ over bins of |Σ (p − y)| / n, on the bins of the full data. */
+/**
+ * Σ over bins of |Σ (p − y)| / n, on the bins of the full data. A sum of absolute values only grows under resampling, so
+ * the draws are shifted by their mean excess over the estimate before the interval is taken.
+ */
 function expectedCalibrationError(
   p: readonly number[],
   y: readonly number[],
@@ -127,5 +130,12 @@ function expectedCalibrationError(
     }
     return sums.reduce((sum, value) => sum + Math.abs(value), 0) / n;
   };
-  return intervalValue(at(null), bootstrapStatistic(draws, at), { n: p.length, positives, clusters: draws.clusters });
+  const estimate = at(null);
+  const values = bootstrapStatistic(draws, at);
+  const excess = values.reduce((sum, value) => sum + (value - estimate) / values.length, 0);
+  return intervalValue(
+    estimate,
+    values.map((value) => Math.max(0, value - excess)),
+    { n: p.length, positives, clusters: draws.clusters },
+  );
 }

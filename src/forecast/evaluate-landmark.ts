@@ -108,7 +108,11 @@ export async function evaluateLandmark(task: LandmarkTask): Promise<LandmarkResu
     const base = baseOf(task, population);
     const belongs = (row: number): boolean => inPopulation(opened.episodes[opened.rows[row].index], population);
     figures.push(...countFigures(task, opened, base, belongs));
-    for (const reader of [...probes.readers, ...others]) figures.push(...aurocFigures(opened, reader, base, belongs));
+    // x+ has one class by construction: it is there for false alarms and disruption (EVALUATION.md 4).
+    if (population === 'x+') continue;
+    for (const reader of [...probes.readers, ...others]) {
+      figures.push(...aurocFigures(opened, reader, base, belongs, claims(reader)));
+    }
     for (const reader of probes.map) {
       const value = aurocWithinFold(opened, reader, measuredRows(opened, reader, belongs));
       figures.push({
@@ -133,6 +137,7 @@ export async function evaluateLandmark(task: LandmarkTask): Promise<LandmarkResu
       figures.push({ ...gain, metric: 'auroc_stacked_gain', at: { on_top_of: text.name } });
     }
     for (const [reader, calibration] of calibrations) {
+      if (!claims(reader)) continue;
       const rows = measuredRows(opened, reader, belongs);
       const made = calibrationFigures(opened, reader, calibration.outer, rows, base);
       figures.push(...made.figures);
@@ -156,6 +161,11 @@ export async function evaluateLandmark(task: LandmarkTask): Promise<LandmarkResu
     choices: probes.readers.flatMap((reader) => choicesOf(task, landmark, reader)),
     monitors: [...calibrations].map(([reader, calibrated]) => ({ reader, calibrated })),
   };
+}
+
+/** Readers that somebody might use; the others are only there to be beaten. */
+function claims({ name }: Reader): boolean {
+  return !name.startsWith('baseline:');
 }
 
 /** Every baseline at every position, and with several positions also the one whose position was selected. */
