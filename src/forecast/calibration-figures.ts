@@ -2,6 +2,7 @@
 import { intervalValue, bootstrapStatistic } from '../math/bootstrap.ts';
 import { softplus } from '../math/logistic-loss.ts';
 import { distinctCodes } from '../math/order.ts';
+import { midranks } from '../math/ranking.ts';
 import type { Figure, Value } from '../types.ts';
 import type { Opened } from './auroc-figures.ts';
 import { type FigureBase, ratioValue } from './figures.ts';
@@ -48,9 +49,7 @@ export function calibrationFigures(
     const value = ratioValue({ numerator, clusters }, draws, 'rows');
     return 'undefinedBecause' in value ? value : { ...value, positives };
   };
-  const order = kept.map((_, i) => i).sort((a, b) => p[a] - p[b] || kept[a] - kept[b]);
-  const bin = new Int32Array(kept.length);
-  order.forEach((i, place) => (bin[i] = Math.min(BINS - 1, Math.floor((place * BINS) / kept.length))));
+  const bin = equalCountBins(p);
 
   const figures: Figure[] = [
     figure('brier', mean(p.map((value, i) => (value - y[i]) ** 2))),
@@ -93,6 +92,11 @@ export function calibrationFigures(
       n,
     },
   };
+}
+
+/** Bins of equal count by rank; equal predictions share the bin of their middle, so row order changes nothing. */
+function equalCountBins(p: readonly number[]): Int32Array {
+  return Int32Array.from(midranks(p), (rank) => Math.floor(((rank - 0.5) * BINS) / p.length));
 }
 
 function logLoss(p: number, y: number): number {

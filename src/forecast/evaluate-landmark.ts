@@ -320,7 +320,7 @@ function scoreRows(
   });
 }
 
-function choicesOf({ input }: LandmarkTask, landmark: LandmarkRows, reader: Reader): readonly Choice[] {
+function choicesOf({ input, trainOn }: LandmarkTask, landmark: LandmarkRows, reader: Reader): readonly Choice[] {
   return reader.scores.flatMap(({ chosen }, f) =>
     chosen.flatMap((choice, fold): Choice[] =>
       'undefinedBecause' in choice || fold >= input.foldings[f].folds
@@ -331,6 +331,7 @@ function choicesOf({ input }: LandmarkTask, landmark: LandmarkRows, reader: Read
               landmark: landmark.landmark,
               readAt: reader.position,
               reader: reader.name,
+              trainedOn: trainOn,
               foldingSeed: input.foldings[f].seed,
               fold,
               innerAuroc: choice.innerAuroc,

@@ -74,11 +74,12 @@ export async function evaluate(input: ForecastInput): Promise<ForecastResult> {
   return { headline: headlineReader(input.estimators), figures, scores, exclusions, choices, curves, traces, releases };
 }
 
+function need(field: string, ok: boolean, expected: string, got: unknown): void {
+  if (!ok) throw new UserError(`forecast.${field}: expected ${expected}, got ${JSON.stringify(got)}. Set it`);
+}
+
 function checkInput(input: ForecastInput): void {
   for (const folding of input.foldings) checkFolding(folding, input.groups, input.episodes);
-  const need = (field: string, ok: boolean, expected: string, got: unknown): void => {
-    if (!ok) throw new UserError(`forecast.${field}: expected ${expected}, got ${JSON.stringify(got)}. Set it`);
-  };
   need('foldings', input.foldings.length > 0, 'at least one folding', input.foldings.length);
   need('innerFolds', input.innerFolds >= 2, 'at least 2 inner folds', input.innerFolds);
   need('taps', input.taps.length > 0, 'at least one tap', input.taps);

@@ -142,7 +142,7 @@ export function monitorFigures(
         const unsafe = trace.event.turn !== null;
         if (!unsafe && !isNegative(input, index)) return [];
         const alarm = firstAlarm(trace.points, trace.thresholds[k] as number);
-        const lead = unsafe && alarm?.inTime === true ? trace.event.turn! - alarm.turn : null;
+        const lead = unsafe && alarm?.inTime === true ? trace.event.turn - alarm.turn : null;
         return [{ index, unsafe, alarm, lead }];
       });
       const share = (of: readonly Watched[], is: (w: Watched) => boolean, what: string): Value => {

@@ -33,13 +33,13 @@ export interface TargetEvent {
 export interface Target {
   readonly name: string;
   /** The event of one episode, or the reason why the episode is left out of this target. */
-  event(episode: EpisodeMeta): TargetEvent | { readonly leftOut: string; readonly detail: string };
+  readonly event: (episode: EpisodeMeta) => TargetEvent | { readonly leftOut: string; readonly detail: string };
   /**
    * Label of an episode at risk. `onset`: 1 if the event comes at or after the landmark (within the horizon).
    * `outcome`: fixed by the episode as a whole (a lie in the final report); `positive` decides.
    */
   readonly kind: 'onset' | 'outcome';
-  positive?(episode: EpisodeMeta): boolean;
+  readonly positive?: (episode: EpisodeMeta) => boolean;
 }
 
 /** One turn of the episode, read at one or several token positions. */
@@ -117,13 +117,13 @@ export type ReadTexts = (keys: readonly FeatureKey[], scope: TextScope) => Promi
 export interface ExternalScores {
   readonly name: string;
   /** null where the file has no value for this row. */
-  value(key: FeatureKey, landmark: string): number | null;
+  readonly value: (key: FeatureKey, landmark: string) => number | null;
 }
 
 /** One number per row of the model's own (token count, perplexity …) that a logistic regression reads. */
 export interface ScalarBaseline {
   readonly name: string;
-  value(key: FeatureKey): number | null;
+  readonly value: (key: FeatureKey) => number | null;
 }
 
 export interface ForecastInput {
@@ -184,6 +184,7 @@ export interface Choice extends Candidate {
   /** Position under which the figure stands: a name, or `selected`. */
   readonly readAt: string;
   readonly reader: string;
+  readonly trainedOn: Population;
   readonly foldingSeed: number;
   readonly fold: number;
   /** Within-inner-fold AUROC on the training side. */
