@@ -103,7 +103,12 @@ export async function readYaml(path: string): Promise<YamlFile> {
   const line = (node: { range?: readonly number[] | null } | null | undefined): number | null =>
     node?.range ? counter.linePos(node.range[0]!).line : null;
   if (documents.length > 1)
-    fail(line(documents[1]!.contents as Node), 'one document', `${documents.length} documents`, 'Remove the --- line');
+    fail(
+      text.split('\n').findIndex((row, index) => index > 0 && /^---(\s|$)/.test(row)) + 1,
+      'one document',
+      `${documents.length} documents`,
+      'Remove the --- line',
+    );
   const document = documents[0]!;
   const error = document.errors[0];
   if (error) {
@@ -224,13 +229,15 @@ export function explain(
 ): UserError {
   // An unknown key explains what follows from it; the outermost first.
   const unknown = error.issues.filter((item) => item.code === 'unrecognized_keys');
-  const issue: z.core.$ZodIssue = [...unknown].sort((a, b) => a.path.length - b.path.length)[0] ?? error.issues[0]!;
+  const issue = ([...unknown].sort((a, b) => a.path.length - b.path.length)[0] ?? error.issues[0]!) as z.core.$ZodIssue;
   const deepest = ((): { path: PropertyKey[]; message: string; keys?: string[] } => {
     let current: z.core.$ZodIssue = issue;
     let base = [...issue.path];
     // A union reports all its branches; the one that got furthest says most.
     while (current.code === 'invalid_union' && current.errors.length > 0) {
-      const branch = [...current.errors].sort((a, b) => (b[0]?.path.length ?? 0) - (a[0]?.path.length ?? 0))[0];
+      const branch: z.core.$ZodIssue[] | undefined = [...current.errors].sort(
+        (a, b) => (b[0]?.path.length ?? 0) - (a[0]?.path.length ?? 0),
+      )[0];
       if (!branch?.[0] || branch[0].path.length === 0) break;
       current = branch[0];
       base = [...base, ...current.path];

@@ -54,8 +54,14 @@ const ESCAPES: Readonly<Record<string, string>> = {
   t: '\t',
 };
 
+export interface JsonOptions {
+  /** Refuse what JSON forbids or leaves open and Python's reader lets through: NaN, Infinity, 1e400, a key given twice. */
+  readonly strict?: boolean;
+}
+
 /** @throws JsonError with the character offset */
-export function parseJson(text: string): JsonValue {
+export function parseJson(text: string, options: JsonOptions = {}): JsonValue {
+  const strict = options.strict === true;
   let at = 0;
   const space = (): void => {
     SPACE.lastIndex = at;
@@ -108,16 +114,18 @@ export function parseJson(text: string): JsonValue {
       const match = NUMBER.exec(text);
       if (match) {
         at = NUMBER.lastIndex;
+        if (strict && !Number.isFinite(Number(match[0])))
+          throw new JsonError(`the number ${match[0]}, which is not finite,`, at);
         return new LexemeNumber(match[0]);
       }
-      if (word('-Infinity')) return new LexemeNumber('-Infinity');
+      if (!strict && word('-Infinity')) return new LexemeNumber('-Infinity');
       throw new JsonError('bad number', at);
     }
     if (word('true')) return true;
     if (word('false')) return false;
     if (word('null')) return null;
-    if (word('NaN')) return new LexemeNumber('NaN');
-    if (word('Infinity')) return new LexemeNumber('Infinity');
+    if (!strict && word('NaN')) return new LexemeNumber('NaN');
+    if (!strict && word('Infinity')) return new LexemeNumber('Infinity');
     throw new JsonError(c === undefined ? 'unexpected end' : `unexpected ${JSON.stringify(c)}`, at);
   };
   const object = (depth: number): JsonObject => {
@@ -135,6 +143,7 @@ export function parseJson(text: string): JsonValue {
       space();
       if (text[at] !== ':') throw new JsonError("expected ':'", at);
       at += 1;
+      if (strict && map.has(key)) throw new JsonError(`the key ${JSON.stringify(key)} twice`, at);
       map.set(key, value(depth + 1));
       space();
       if (text[at] === ',') at += 1;
