@@ -65,7 +65,7 @@ const HEAD_OPS: ReadonlySet<string> = new Set([
  */
 function findNorm(index: GraphIndex, cuts: readonly number[]): ValueRef | null {
   const forward = [...cuts].reverse();
-  const first = forward[0] as number;
+  const first = forward[0];
   const out = (node: number): ValueRef => ({ node, slot: 0, name: index.nodes[node]?.output[0] ?? '' });
   if (isSkipNorm(index.nodes[first])) return out(first);
   let last: number | null = null;

@@ -108,9 +108,9 @@ function sortNodes(
   const rank = new Int32Array(nodes.length).fill(-1);
   let done = 0;
   for (let at = 0; at < ready.length; at++) {
-    const i = ready[at] as number;
+    const i = ready[at];
     rank[i] = done++;
-    const node = nodes[i] as OnnxNode;
+    const node = nodes[i];
     if ((reads[i] ?? []).every((name) => constants.has(name)) && !/^Random|^Multinomial/.test(node.op_type)) {
       for (const name of node.output) if (name !== '') constants.add(name);
     }

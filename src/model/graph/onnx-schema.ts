@@ -158,7 +158,7 @@ export function decodeModel(bytes: Uint8Array): OnnxModel {
 
 /** Fields that were unknown when the model was read are written back; their order within a message may differ. */
 export function encodeModel(model: OnnxModel): Uint8Array {
-  return ModelProto.encode(model as unknown as protobuf.Message).finish();
+  return ModelProto.encode(model).finish();
 }
 
 export const toNumber = (value: Int64 | undefined): number =>

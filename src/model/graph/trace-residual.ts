@@ -80,7 +80,7 @@ function separate(
     }
     const nested = open.findIndex((t) => !isSkipSum(index, stripScales(index, t)) && sumTerms(index, t) !== null);
     if (nested < 0) return null;
-    const inner = sumTerms(index, open[nested] as ValueRef) ?? [];
+    const inner = sumTerms(index, open[nested]) ?? [];
     open = [...open.slice(0, nested), ...inner, ...open.slice(nested + 1)];
   }
 }
@@ -95,7 +95,7 @@ function settle(index: GraphIndex, start: ValueRef, head: Head): ValueRef {
   let value = start;
   for (let v = start; v.name !== '';) {
     const readers = index.consumers.get(v.name) ?? [];
-    const next = readers.length === 1 ? (readers[0] as number) : -1;
+    const next = readers.length === 1 ? readers[0] : -1;
     if (next < 0 || !(isScale(index, next) || passThrough(index, next))) break;
     v = refOf(index, index.nodes[next]?.output[0] ?? '');
     if (!isScale(index, next)) continue;
@@ -122,8 +122,8 @@ function groupSteps(index: GraphIndex, steps: readonly Step[], head: Head): Resi
     else blocks[blocks.length - 1]?.push(step);
   }
   return blocks.map((block) => {
-    const first = block[0] as Step;
-    const last = block[block.length - 1] as Step;
+    const first = block[0];
+    const last = block[block.length - 1];
     return {
       mid: block.length > 1 ? settle(index, first.value, head) : null,
       post: settle(index, last.value, head),
