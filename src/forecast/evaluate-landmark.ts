@@ -17,6 +17,7 @@ import { textReaders } from './baselines/text.ts';
 import { type CalibratedScores, calibrateFolds } from './calibrate.ts';
 import { calibrationFigures } from './calibration-figures.ts';
 import { count, type FigureBase } from './figures.ts';
+import { flagFigures } from './flags.ts';
 import { CENSORED, inPopulation, type LandmarkRows } from './landmarks.ts';
 import {
   headlinePosition,
@@ -77,7 +78,7 @@ export function prepareLandmark({ input, landmark, trainOn }: LandmarkTask): Lan
 }
 
 export async function evaluateLandmark(task: LandmarkTask): Promise<LandmarkResult> {
-  const { input, landmark } = task;
+  const { input, landmark, drawsFor } = task;
   const data = prepareLandmark(task);
   const probes = await probeReaders(input, data);
   const simple = simpleReaders(input, data);
@@ -152,12 +153,21 @@ export async function evaluateLandmark(task: LandmarkTask): Promise<LandmarkResu
       figures.push(...worldFigures(opened, reader, calibrations.get(reader)!.outer, base, task.worlds));
     }
   }
-  const readers = [...probes.readers, ...others];
+  const scores = [...probes.readers, ...others].flatMap((reader) => {
+    const rows = scoreRows(task, opened, reader, calibrations.get(reader));
+    if (input.target.kind === 'outcome' && input.flagBudgets && claims(reader)) {
+      for (const population of task.populations) {
+        const members = rows.filter((row) => population === 'all' || row.population === population);
+        figures.push(...flagFigures(members, input.flagBudgets, baseOf(task, population), drawsFor));
+      }
+    }
+    return rows;
+  });
   return {
     data,
     figures,
     curves,
-    scores: readers.flatMap((reader) => scoreRows(task, opened, reader, calibrations.get(reader))),
+    scores,
     choices: probes.readers.flatMap((reader) => choicesOf(task, landmark, reader)),
     monitors: [...calibrations].map(([reader, calibrated]) => ({ reader, calibrated })),
   };

@@ -28,8 +28,11 @@
  * | `nuisance_shift`, `world_shift`, `nuisance_to_world` | mean |score(x−) − score(nuisance)|, … (x+)|, their ratio | pairs |
  * | `cell_auroc` | same or different situation × same or different behaviour (`at.situation`, `at.behaviour`) | rows or pairs |
  * | `p_value` | max-statistic permutation p over everything searched (EVALUATION.md 13) | permutations |
+ * | `p_value_bonferroni` | times the `at.landmarks` that are claimed, at most 1 | permutations |
+ * | `permutable_rows` | rows whose outcome can be exchanged at all; the null speaks of these | rows at risk |
+ * | `null_max_auroc` | mean, 2.5 and 97.5 % points of the largest AUROC under permuted outcomes | permutations |
  * | `selectivity` | largest AUROC of the search minus its mean under permuted outcomes | permutations |
- * | `auroc_transfer`, `transfer_lift` | trained on `at.train`, tested on `at.test`; lift over ½ | rows |
+ * | `auroc_transfer`, `transfer_lift` | trained on `at.train`, tested on `at.test` (values of `at.by`); lift over ½ | rows |
  * | `split_auroc` | adversarial validation: telling the rows of a fold from the rest; ½ is good | rows |
  * | `flag_precision`, `flag_recall` | of the `at.budget` share of episodes with the highest scores (outcome targets) | episodes |
  *
