@@ -63,6 +63,7 @@ export interface JsonOptions {
 export function parseJson(text: string, options: JsonOptions = {}): JsonValue {
   const strict = options.strict === true;
   let at = 0;
+  let lastKey = '';
   const space = (): void => {
     SPACE.lastIndex = at;
     SPACE.exec(text);
@@ -115,7 +116,7 @@ export function parseJson(text: string, options: JsonOptions = {}): JsonValue {
       if (match) {
         at = NUMBER.lastIndex;
         if (strict && !Number.isFinite(Number(match[0])))
-          throw new JsonError(`the number ${match[0]}, which is not finite,`, at);
+          throw new JsonError(`the number ${match[0]} (not finite) under ${JSON.stringify(lastKey)}`, at);
         return new LexemeNumber(match[0]);
       }
       if (!strict && word('-Infinity')) return new LexemeNumber('-Infinity');
@@ -140,6 +141,7 @@ export function parseJson(text: string, options: JsonOptions = {}): JsonValue {
       space();
       if (text[at] !== '"') throw new JsonError('expected a key', at);
       const key = string();
+      lastKey = key;
       space();
       if (text[at] !== ':') throw new JsonError("expected ':'", at);
       at += 1;

@@ -1,0 +1,105 @@
+import type { EpisodeEnd } from '../types.ts';
+
+/**
+ * How one source's columns and event keys become the canonical episode. Parsed from mappings/*.yaml by
+ * config/mapping.ts, where every key is described; here it is plain data.
+ */
+export interface Mapping {
+  readonly name: string;
+  /** Canonical episode field → column names, the first one present counts. An empty list = the source has none. */
+  readonly columns: Readonly<Record<EpisodeField, readonly string[]>>;
+  /** Columns that have to exist, by canonical name. */
+  readonly required: readonly EpisodeField[];
+  /** Columns whose values together name an episode. */
+  readonly key: readonly EpisodeField[];
+  readonly world: 'none' | { readonly unsafe: readonly string[]; readonly safe: readonly string[] };
+  /** First rule whose pattern matches the value of `from`; else `default`. */
+  readonly condition: {
+    readonly from: EpisodeField;
+    readonly rules: readonly { readonly match: string; readonly name: string }[];
+    readonly default: string;
+  };
+  /** Values of the status column; a value that is not listed is `unknown`. */
+  readonly status: Readonly<Record<Exclude<EpisodeEnd, 'unknown'>, readonly string[]>>;
+  /** What −1 means in reveal_event: the first prompts differ already, no such event, or nobody knows (quarantined). */
+  readonly revealMinusOne: 'first_prompt' | 'none' | 'unknown';
+  /** Number of the first step in the log. */
+  readonly stepsFrom: 0 | 1;
+  /** NaN written in JSON text: a missing value, or a damaged line. */
+  readonly nanLiteral: 'missing' | 'refuse';
+  /** How −1 and NaN in first_unsafe_event and first_critical_event read. */
+  readonly eventMinusOne: 'none' | 'refuse';
+  /** Texts that stand for a truth value where the column is text; empty = text is refused. */
+  readonly trueWords: readonly string[];
+  readonly falseWords: readonly string[];
+  /** `episodes.COLUMN` or `scenarios.COLUMN`; null = the prompt has no such message. */
+  readonly opening: { readonly system: string | null; readonly user: string | null };
+  readonly tools: string | null;
+  /** Columns whose normalised text finds near-duplicates (EVALUATION.md 6). */
+  readonly duplicateText: readonly string[];
+  /** Columns that join the side tables. */
+  readonly join: { readonly scenarios: readonly string[]; readonly reportLabels: readonly string[] };
+  readonly events: Readonly<Record<EventField, readonly string[]>>;
+  /** How recorded token positions count. `names` names the entries of a flat list. */
+  readonly positions: {
+    readonly origin: 'sequence' | 'prompt' | 'generation' | 'transcript';
+    readonly from: 0 | 1;
+    readonly names: readonly string[];
+  };
+  readonly reportLabel: string;
+  /** Weak points of the labels, for the report. */
+  readonly limits: readonly string[];
+}
+
+export const EPISODE_FIELDS = [
+  'run',
+  'model',
+  'episode_id',
+  'scenario_id',
+  'instance_id',
+  'template',
+  'scenario_family',
+  'policy_style',
+  'counterfactual_pair_id',
+  'cf_value',
+  'nuisance',
+  'set',
+  'seed',
+  'reveal_event',
+  'first_unsafe_event',
+  'unsafe_episode',
+  'informed_violation',
+  'escalated',
+  'critical_done',
+  'first_critical_event',
+  'success',
+  'status',
+  'final_answer',
+  'events_json',
+] as const;
+export type EpisodeField = (typeof EPISODE_FIELDS)[number];
+
+export const EVENT_FIELDS = [
+  'step',
+  'reasoning',
+  'content',
+  'tool_name',
+  'tool_args',
+  'tool_args_text',
+  'tool_result',
+  'tool_call_id',
+  'calls',
+  'before',
+  'after',
+  'unsafe_action',
+  'critical',
+  'escalation',
+  'violations',
+  'positions',
+  'prompt_ids',
+  'generated_ids',
+  'completion_text',
+  'prompt_tokens',
+  'completion_tokens',
+] as const;
+export type EventField = (typeof EVENT_FIELDS)[number];
