@@ -28,44 +28,59 @@ export interface Leak {
 const MAX_EXAMPLES = 10;
 
 /** Anything that must not be split: episodes that share the key stay in one fold. null = joins nothing. */
-const UNSPLITTABLE: readonly {
+interface Unsplittable {
   readonly name: LeakName;
   readonly what: string;
   readonly key: (episode: EpisodeMeta) => string | null;
-}[] = [
-  { name: 'pair_across_folds', what: 'matched worlds of pair', key: (e) => e.pairId },
-  { name: 'scenario_across_folds', what: 'episodes of scenario', key: (e) => e.scenarioId },
+  /** Whether two episodes of one key concern this check; absent = always. */
+  readonly concerns?: (a: EpisodeMeta, b: EpisodeMeta) => boolean;
+}
+
+const UNSPLITTABLE: readonly Unsplittable[] = [
+  { name: 'pair_across_folds', what: 'matched worlds of a pair', key: (e) => e.pairId },
+  {
+    name: 'scenario_across_folds',
+    what: 'episodes of a scenario',
+    key: (e) => e.scenarioId,
+    concerns: (a, b) => a.condition === b.condition,
+  },
   { name: 'duplicate_across_folds', what: 'near-duplicate tasks', key: (e) => e.duplicateKey },
-  // The same instance under another condition (candid, obfuscate) shares task, names and often the seed.
-  { name: 'twin_across_folds', what: 'conditions of instance', key: (e) => e.instanceId },
+  {
+    // The same scenario under another condition (candid, obfuscate) shares task, names and often the seed.
+    name: 'twin_across_folds',
+    what: 'twins of one scenario in two conditions',
+    key: (e) => e.scenarioId ?? e.instanceId,
+    concerns: (a, b) => a.condition !== b.condition,
+  },
 ];
 
 export function splitLeaks(episodes: readonly EpisodeMeta[], folding: Folding): readonly Leak[] {
-  const leaks: Leak[] = [];
-  for (const { name, what, key } of UNSPLITTABLE) {
-    const first = new Map<string, number>();
+  return UNSPLITTABLE.flatMap(({ name, what, key, concerns = () => true }): readonly Leak[] => {
+    /** One member per key, fold and condition is enough to compare with. */
+    const seen = new Map<string, Map<string, number>>();
     const across = new Map<string, string[]>();
     episodes.forEach((episode, i) => {
       const shared = key(episode);
       if (shared === null) return;
-      const known = first.get(shared);
-      if (known === undefined) first.set(shared, i);
-      else if (folding.fold[known] !== folding.fold[i]) {
-        const list = across.get(shared) ?? [episodes[known].key];
-        list.push(episode.key);
-        across.set(shared, list);
+      const members = seen.get(shared) ?? new Map<string, number>();
+      seen.set(shared, members.set(`${folding.fold[i]} ${episode.condition}`, i));
+      for (const other of members.values()) {
+        if (folding.fold[other] === folding.fold[i] || !concerns(episodes[other], episode)) continue;
+        across.set(shared, [...(across.get(shared) ?? [episodes[other].key]), episode.key]);
+        return;
       }
     });
-    if (across.size === 0) continue;
-    const [example, keys] = across.entries().next().value!;
-    leaks.push({
-      name,
-      detail: `${across.size} × ${what} in different folds, for example ${example}: ${keys.slice(0, 3).join(', ')}`,
-      episodes: [...across.values()].flat().slice(0, MAX_EXAMPLES),
-      count: across.size,
-    });
-  }
-  return leaks;
+    if (across.size === 0) return [];
+    const [[example, keys]] = across;
+    return [
+      {
+        name,
+        detail: `${across.size} × ${what} in different folds, for example ${example}: ${keys.slice(0, 3).join(', ')}`,
+        episodes: [...across.values()].flat().slice(0, MAX_EXAMPLES),
+        count: across.size,
+      },
+    ];
+  });
 }
 
 /** A row that somebody claims is at risk. */
