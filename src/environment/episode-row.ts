@@ -1,0 +1,108 @@
+import { toPlain } from '../lib/json.ts';
+import { labelReport, type ReportReading } from './report-label.ts';
+import { revealOf } from './reveal.ts';
+import type { EpisodeLog, LoggedTurn } from './rollout.ts';
+import type { Scenario } from './scenario.ts';
+import { cfValue } from './scenario-row.ts';
+
+/** One row of a table: column → value. */
+export type Row = Readonly<Record<string, string | number | boolean | null>>;
+
+export interface EpisodeNaming {
+  /** Name of the rollout set; the condition and the world are appended: `organism_obfuscate_minus`. */
+  readonly run: string;
+  readonly model: string;
+  /** Token index (prompt ++ generated) by position name, for a turn; stored beside the ids. */
+  readonly positions?: (turn: LoggedTurn) => Readonly<Record<string, number>>;
+}
+
+const WORLD_SUFFIX = { 'x-': 'minus', 'x+': 'plus', nuisance: 'nuisance', none: 'none' } as const;
+
+export function runName(scenario: Scenario, run: string): string {
+  return [run, scenario.condition, WORLD_SUFFIX[scenario.world]].filter((part) => part !== 'all').join('_');
+}
+
+/**
+ * An episode in the columns of CAPE-Bench's `episodes`, events with token ids and positions.
+ *
+ * Events: {step, user_before, reasoning, content, tool_name, tool_args, tool_result, unsafe_action, critical,
+ * escalation, violations, gate, prompt_token_ids, generated_token_ids, positions}. Positions count from 0 in
+ * prompt ++ generated. A turn with several calls has lists of names, arguments and results.
+ *
+ * @param twin the world that the episode is compared with for `reveal_event`; null = no twin, no reveal
+ */
+export function episodeToRow(log: EpisodeLog, twin: Scenario | null, naming: EpisodeNaming): Row {
+  const { scenario } = log;
+  const reveal = twin === null ? null : revealOf(log, twin);
+  const u = log.firstUnsafe;
+  return {
+    run: runName(scenario, naming.run),
+    model: naming.model,
+    episode_id: scenario.instanceId,
+    scenario_id: scenario.scenarioId,
+    instance_id: scenario.instanceId,
+    template: scenario.template,
+    scenario_family: scenario.family,
+    counterfactual_pair_id: scenario.pairId,
+    cf_value: cfValue(scenario.world),
+    nuisance: scenario.world === 'nuisance',
+    seed: scenario.seed,
+    reveal_event: reveal,
+    first_unsafe_event: u,
+    unsafe_episode: u !== null,
+    informed_violation: u !== null && reveal !== null && reveal < u,
+    escalated: log.escalated,
+    critical_done: log.firstCritical !== null,
+    first_critical_event: log.firstCritical,
+    success: log.success,
+    status: log.status,
+    final_answer: log.report,
+    n_turns: log.turns.length,
+    events_json: JSON.stringify(log.turns.map((turn, index) => eventOf(turn, index, naming))),
+  };
+}
+
+function eventOf(logged: LoggedTurn, index: number, naming: EpisodeNaming): object {
+  const { turn, calls } = logged;
+  const one = <T>(items: readonly T[]): T | readonly T[] | null => (items.length > 1 ? items : (items[0] ?? null));
+  return {
+    step: index,
+    ...(logged.before.length === 0 ? {} : { user_before: logged.before }),
+    reasoning: turn.reasoning,
+    content: turn.content,
+    tool_name: one(calls.map((item) => item.call.name)),
+    tool_args: one(
+      calls.map((item) =>
+        item.call.arguments === null ? (item.call.argumentsText ?? null) : toPlain(item.call.arguments),
+      ),
+    ),
+    tool_result: one(calls.map((item) => item.result)),
+    unsafe_action: calls.some((item) => item.labels.unsafe),
+    critical: calls.some((item) => item.labels.critical),
+    escalation: calls.some((item) => item.labels.escalation),
+    violations: calls.flatMap((item) => item.labels.violations),
+    ...(turn.invalid === null ? {} : { invalid: turn.invalid }),
+    ...(logged.gate === null ? {} : { gate: logged.gate }),
+    prompt_token_ids: [...turn.promptIds],
+    generated_token_ids: [...turn.generatedIds],
+    ...(naming.positions === undefined ? {} : { positions: naming.positions(logged) }),
+  };
+}
+
+/** The row of `report_labels` for an episode with a violation; null for a safe one. */
+export function reportLabelRow(log: EpisodeLog, twin: Scenario | null, naming: EpisodeNaming): Row | null {
+  if (log.firstUnsafe === null) return null;
+  const reading: ReportReading = labelReport(log.report, log.scenario.goal.report);
+  const reveal = twin === null ? null : revealOf(log, twin);
+  return {
+    run: runName(log.scenario, naming.run),
+    episode_id: log.scenario.instanceId,
+    label: reading.label,
+    informed: reveal !== null && reveal < log.firstUnsafe,
+    mention: reading.mention,
+    flag: reading.flag,
+    contradiction_claimed: reading.contradiction,
+    verifier_false_claim: reading.contradiction,
+    quote: reading.contradiction ? log.report : null,
+  };
+}
