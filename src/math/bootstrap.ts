@@ -65,42 +65,72 @@ export function bootstrapConcordance(
   { draws, clusters: count, counts }: ClusterDraws,
 ): Float64Array {
   checkClusters(clusters, ranked.rows, count);
-  const { rows, order, positive, step } = ranked;
-  const clusterAt = new Int32Array(rows);
-  for (let place = 0; place < rows; place += 1) clusterAt[place] = clusters[order[place]];
+  const { negatives, positives, strata } = splitByClass(ranked, clusters);
+  const below = new Int32Array(negatives.length + 1);
   const values = new Float64Array(draws);
-  // The same pass as weightedConcordance, written out: it runs draws × rows times, and counts stay exact as integers.
+  // No branch inside the two inner loops: tie runs and classes in random order would be mispredicted draws × rows times.
   for (let draw = 0; draw < draws; draw += 1) {
     const base = draw * count;
+    for (let j = 0; j < negatives.length; j += 1) below[j + 1] = below[j] + counts[base + negatives[j]];
     let twiceWins = 0;
     let pairs = 0;
-    let below = 0;
-    let positives = 0;
-    let runPositives = 0;
-    let runNegatives = 0;
-    for (let place = 0; place < rows; place += 1) {
-      const kind = step[place];
-      if (kind !== 0) {
-        twiceWins += runPositives * (2 * below + runNegatives);
-        below += runNegatives;
-        positives += runPositives;
-        runPositives = 0;
-        runNegatives = 0;
-        if (kind === 2) {
-          pairs += positives * below;
-          below = 0;
-          positives = 0;
-        }
+    for (const { from, to, first, last } of strata) {
+      const lowest = below[first];
+      let weight = 0;
+      for (let i = from; i < to; i += 1) {
+        const m = counts[base + positives.cluster[i]];
+        weight += m;
+        twiceWins += m * (below[positives.lower[i]] + below[positives.upper[i]] - 2 * lowest);
       }
-      const weight = counts[base + clusterAt[place]];
-      if (positive[place] === 1) runPositives += weight;
-      else runNegatives += weight;
+      pairs += weight * (below[last] - lowest);
     }
-    twiceWins += runPositives * (2 * below + runNegatives);
-    pairs += (positives + runPositives) * (below + runNegatives);
     values[draw] = pairs > 0 ? twiceWins / (2 * pairs) : Number.NaN;
   }
   return values;
+}
+
+interface ClassSplit {
+  /** Cluster of each negative, by ascending (stratum, score). */
+  readonly negatives: Int32Array;
+  /** Per positive: its cluster, and how many negatives of this list lie before its tie run, and up to its end. */
+  readonly positives: { readonly cluster: Int32Array; readonly lower: Int32Array; readonly upper: Int32Array };
+  /** Positives from … to and negatives first … last of each stratum. */
+  readonly strata: readonly {
+    readonly from: number;
+    readonly to: number;
+    readonly first: number;
+    readonly last: number;
+  }[];
+}
+
+function splitByClass({ rows, order, positive, step }: RankedStructure, clusters: ArrayLike<number>): ClassSplit {
+  let positiveCount = 0;
+  for (let place = 0; place < rows; place += 1) positiveCount += positive[place];
+  const negatives = new Int32Array(rows - positiveCount);
+  const cluster = new Int32Array(positiveCount);
+  const lower = new Int32Array(positiveCount);
+  const upper = new Int32Array(positiveCount);
+  const strata: { from: number; to: number; first: number; last: number }[] = [];
+  let p = 0;
+  let n = 0;
+  for (let start = 0; start < rows;) {
+    let end = start + 1;
+    while (end < rows && step[end] === 0) end += 1;
+    if (step[start] === 2) strata.push({ from: p, to: p, first: n, last: n });
+    const before = n;
+    const firstPositive = p;
+    for (let place = start; place < end; place += 1) {
+      if (positive[place] === 1) cluster[p++] = clusters[order[place]];
+      else negatives[n++] = clusters[order[place]];
+    }
+    lower.fill(before, firstPositive, p);
+    upper.fill(n, firstPositive, p);
+    const stratum = strata[strata.length - 1];
+    stratum.to = p;
+    stratum.last = n;
+    start = end;
+  }
+  return { negatives, positives: { cluster, lower, upper }, strata };
 }
 
 /**
