@@ -1,0 +1,157 @@
+import { open, readdir, readFile, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { DataError } from '../../errors.ts';
+import { readModelConfig, type ModelConfig } from '../model-config.ts';
+import { crossCheckNames } from './cross-check-names.ts';
+import { checkTensors, LFS_POINTER, type ExternalFiles } from './external-data.ts';
+import { readGraphIo, type GraphIo } from './graph-io.ts';
+import { GraphError, indexGraph, type GraphIndex } from './index-graph.ts';
+import { decodeModel, type OnnxModel } from './onnx-schema.ts';
+import { refuseUnsupported } from './supported-ops.ts';
+import { traceResidual, type ResidualStream } from './trace-residual.ts';
+
+/** A decoder graph, read and understood; no weights were loaded. */
+export interface ReadModel {
+  /** The .onnx file. */
+  readonly file: string;
+  readonly model: OnnxModel;
+  readonly config: ModelConfig;
+  readonly index: GraphIndex;
+  readonly io: GraphIo;
+  readonly stream: ResidualStream;
+  readonly external: ExternalFiles;
+}
+
+/** Graph files larger than this hold their weights inside; protobuf itself ends at 2 GiB. */
+const MAX_GRAPH_BYTES = 2 ** 31 - 1;
+
+/**
+ * @param folder a model folder (`model.onnx` or `onnx/model….onnx` in it), or a .onnx file
+ * @param options.dtype picks `model_<dtype>.onnx` where a folder has several
+ * @throws DataError naming the file, what was expected, what was found and what to do
+ */
+export async function readModel(folder: string, options: { readonly dtype?: string } = {}): Promise<ReadModel> {
+  const file = await findGraphFile(folder, options.dtype);
+  const name = path.basename(file);
+  const model = decode(name, await readGraphBytes(file));
+  refuseUnsupported(name, model);
+  const config = (await readModelConfig(path.dirname(file))) ?? missingConfig(name);
+  const external = await checkTensors(file, model);
+  try {
+    const index = indexGraph(model.graph);
+    const io = readGraphIo(index, config);
+    const stream = traceResidual(index, io.logits);
+    checkBlocks(stream, config);
+    crossCheckNames(index, stream);
+    return { file, model, config, index, io, stream, external };
+  } catch (error) {
+    if (error instanceof GraphError) throw new DataError(`${name}: ${error.message}`, { cause: error });
+    throw error;
+  }
+}
+
+function missingConfig(name: string): never {
+  throw new DataError(
+    `${name}: expected a config.json beside the model, got none. Put the model's config.json into the folder.`,
+  );
+}
+
+function checkBlocks(stream: ResidualStream, config: ModelConfig): void {
+  if (config.blocks === null) throw new GraphError('config.json: expected num_hidden_layers, got none');
+  if (stream.blocks.length !== config.blocks) {
+    throw new GraphError(
+      `expected ${config.blocks} blocks (num_hidden_layers of config.json), found ${stream.blocks.length} in the graph`,
+    );
+  }
+}
+
+const PREFERRED = ['model.onnx', 'onnx/model.onnx', 'decoder_model_merged.onnx', 'onnx/decoder_model_merged.onnx'];
+
+async function findGraphFile(folder: string, dtype: string | undefined): Promise<string> {
+  const info = await stat(folder).catch(() => null);
+  if (!info) throw new DataError(`${folder}: expected a model folder, got no such file or directory.`);
+  if (info.isFile()) return folder;
+  const found: string[] = [];
+  for (const place of ['', 'onnx']) {
+    for (const name of await readdir(path.join(folder, place)).catch(() => [])) {
+      if (name.endsWith('.onnx')) found.push(path.posix.join(place, name));
+    }
+  }
+  const label = path.basename(folder);
+  if (found.length === 0) {
+    throw new DataError(
+      `${label}: expected a .onnx file in the model folder or in onnx/, got none. Export the model to ONNX.`,
+    );
+  }
+  const wanted =
+    dtype === undefined
+      ? (PREFERRED.find((p) => found.includes(p)) ?? (found.length === 1 ? found[0] : undefined))
+      : found.find((p) =>
+          p.endsWith(dtype === 'fp32' ? '/model.onnx' : `_${dtype === 'q8' ? 'quantized' : dtype}.onnx`),
+        );
+  if (wanted === undefined) {
+    throw new DataError(
+      `${label}: expected ${dtype === undefined ? 'one .onnx file or a dtype that picks one' : `a file for dtype ${dtype}`}, got ${found.sort().join(', ')}. Set model.dtype.`,
+    );
+  }
+  const file = path.join(folder, wanted);
+  if (!(await stat(file)).isFile()) throw new DataError(`${wanted}: expected a file, got a directory.`);
+  return file;
+}
+
+async function readGraphBytes(file: string): Promise<Buffer> {
+  const name = path.basename(file);
+  const info = await stat(file);
+  if (!info.isFile())
+    throw new DataError(`${name}: expected a file, got ${info.isDirectory() ? 'a directory' : 'a special file'}.`);
+  if (info.size === 0) throw new DataError(`${name}: expected an ONNX model, got 0 bytes. Download it again.`);
+  const handle = await open(file);
+  let start: string;
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(512), 0, 512, 0);
+    start = buffer.subarray(0, bytesRead).toString('latin1');
+  } finally {
+    await handle.close();
+  }
+  if (start.startsWith(LFS_POINTER)) {
+    throw new DataError(`${name}: expected an ONNX model, got a Git LFS pointer. Run git lfs pull.`);
+  }
+  if (/^\s*<(!doctype|html|\?xml|head|body)/i.test(start)) {
+    throw new DataError(
+      `${name}: expected an ONNX model, got an HTML page. Download it again; the link may need a login.`,
+    );
+  }
+  if (/^.{8}\{\s*"/s.test(start))
+    throw new DataError(`${name}: expected an ONNX model, got a safetensors file. Export the model to ONNX.`);
+  if (start.startsWith('PK'))
+    throw new DataError(
+      `${name}: expected an ONNX model, got a zip archive (a PyTorch checkpoint?). Export the model to ONNX.`,
+    );
+  if (info.size > MAX_GRAPH_BYTES) {
+    throw new DataError(
+      `${name}: expected at most 2 GiB (the limit of protobuf), got ${info.size} bytes. Export it with external data.`,
+    );
+  }
+  return readFile(file);
+}
+
+function decode(name: string, bytes: Uint8Array): OnnxModel {
+  let model: OnnxModel;
+  try {
+    model = decodeModel(bytes);
+  } catch (error) {
+    const message = (error as Error).message;
+    const why = /index out of range/.test(message)
+      ? `an early end of file after ${bytes.length} bytes, or bytes that are no ONNX`
+      : /depth|recursion/i.test(message)
+        ? 'a graph that nests deeper than 100'
+        : `unreadable bytes (${message})`;
+    throw new DataError(`${name}: expected a complete ONNX model, got ${why}. Download it again.`, { cause: error });
+  }
+  if (!model.graph || model.graph.node.length === 0 || model.graph.output.length === 0) {
+    throw new DataError(
+      `${name}: expected an ONNX model with a graph, got none: unreadable bytes or another format. Download it again.`,
+    );
+  }
+  return model;
+}
