@@ -61,9 +61,6 @@ const result = {
 };
 if (values.json) process.stdout.write(`${JSON.stringify(result)}\n`);
 else {
-  const line = (name: string, text: string): void => {
-    process.stdout.write(`${name.padEnd(10)} ${text}\n`);
-  };
   line(
     'null',
     `KS p ${ksP.toFixed(3)}; ${(100 * result.null.belowFivePercent).toFixed(1)} % of p-values at or below 0.05`,
@@ -84,6 +81,10 @@ const sound =
   leaks.caught === leaks.planted &&
   leaks.cleanFlagged <= 0.05;
 if (!sound) process.exitCode = 1;
+
+function line(name: string, text: string): void {
+  process.stdout.write(`${name.padEnd(10)} ${text}\n`);
+}
 
 function show(value: Awaited<ReturnType<typeof situationOnly>>['pooled']): string {
   if ('undefinedBecause' in value) return value.undefinedBecause;

@@ -150,6 +150,28 @@ export function aurocFigures(
   return figures;
 }
 
+/** The headline number again within each family and template (`Figure.group`: `family:<name>`), where there are several. */
+export function breakdownFigures(
+  opened: Opened,
+  reader: Reader,
+  base: FigureBase,
+  inPopulation: (row: number) => boolean,
+): readonly Figure[] {
+  const valueOf = (row: number, by: 'family' | 'template'): string | null =>
+    opened.episodes[opened.rows[row].index][by];
+  return (['family', 'template'] as const).flatMap((by): readonly Figure[] => {
+    const names = [...new Set(opened.rows.map((_, row) => valueOf(row, by)))].filter((name) => name !== null).sort();
+    if (names.length < 2) return [];
+    return names.map((name): Figure => {
+      const rows = measuredRows(opened, reader, (row) => valueOf(row, by) === name && inPopulation(row));
+      const { position, tap } = reader;
+      const value = aurocWithinFold(opened, reader, rows);
+      const group = `${by}:${name}`;
+      return { ...base, position, reader: reader.name, tap, metric: 'auroc_within_fold', value, group };
+    });
+  });
+}
+
 /** Mean, smallest and largest within-fold AUROC over the split seeds. */
 function splitSeedSpread(opened: Opened, reader: Reader, inPopulation: (row: number) => boolean): Value {
   if (reader.scores.length < 3)

@@ -1,7 +1,7 @@
 /** How far the calibrated probabilities can be believed: Brier score, log loss, reliability bins, expected calibration error. */
 import { intervalValue, bootstrapStatistic } from '../math/bootstrap.ts';
-import { softplus } from '../math/logistic-loss.ts';
 import { distinctCodes } from '../math/order.ts';
+import { rowBrier, rowLogLoss } from '../math/proper-scores.ts';
 import { midranks } from '../math/ranking.ts';
 import type { Figure, Value } from '../types.ts';
 import type { Opened } from './auroc-figures.ts';
@@ -45,15 +45,15 @@ export function calibrationFigures(
   const { codes: clusters, count } = distinctCodes(kept.map((row) => opened.groups[row]));
   const draws = opened.drawsFor(count);
   const positives = y.reduce((a, b) => a + b, 0);
-  const mean = (numerator: readonly number[]): Value => {
+  const mean = (numerator: ArrayLike<number>): Value => {
     const value = ratioValue({ numerator, clusters }, draws, 'rows');
     return 'undefinedBecause' in value ? value : { ...value, positives };
   };
   const bin = equalCountBins(p);
 
   const figures: Figure[] = [
-    figure('brier', mean(p.map((value, i) => (value - y[i]) ** 2))),
-    figure('log_loss', mean(p.map((value, i) => logLoss(value, y[i])))),
+    figure('brier', mean(rowBrier(p, y))),
+    figure('log_loss', mean(rowLogLoss(p.map(insideEdges), y))),
     figure('base_rate', mean(y)),
     figure('ece', expectedCalibrationError(p, y, bin, clusters, opened.drawsFor(count), positives)),
   ];
@@ -99,10 +99,8 @@ function equalCountBins(p: readonly number[]): Int32Array {
   return Int32Array.from(midranks(p), (rank) => Math.floor(((rank - 0.5) * BINS) / p.length));
 }
 
-function logLoss(p: number, y: number): number {
-  const inside = Math.min(1 - EDGE, Math.max(EDGE, p));
-  const margin = Math.log(inside / (1 - inside));
-  return softplus(y === 1 ? -margin : margin);
+function insideEdges(p: number): number {
+  return Math.min(1 - EDGE, Math.max(EDGE, p));
 }
 
 /**

@@ -5,6 +5,7 @@
 import type { EpisodeMeta, Figure, ScoreRow } from '../types.ts';
 import {
   aurocFigures,
+  breakdownFigures,
   aurocMinus,
   aurocWithinFold,
   measuredRows,
@@ -133,6 +134,11 @@ export async function evaluateLandmark(task: LandmarkTask): Promise<LandmarkResu
       const random = randomDirectionFigure(opened, directions[k], base, belongs);
       if (random) figures.push(random);
     }
+    for (const reader of [...headline, ...bestText]) {
+      if (reader.position === headlinePosition(landmark.positions)) {
+        figures.push(...breakdownFigures(opened, reader, base, belongs));
+      }
+    }
     for (const { text, both } of stacked) {
       const gain = aurocMinus(opened, both, text, base, belongs);
       figures.push({ ...gain, metric: 'auroc_stacked_gain', at: { on_top_of: text.name } });
@@ -165,12 +171,17 @@ export async function evaluateLandmark(task: LandmarkTask): Promise<LandmarkResu
   });
   return {
     data,
-    figures,
+    figures: task.worlds && task.trainOn === 'all' ? figures.map(markTrainedOnAll) : figures,
     curves,
     scores,
     choices: probes.readers.flatMap((reader) => choicesOf(task, landmark, reader)),
     monitors: [...calibrations].map(([reader, calibrated]) => ({ reader, calibrated })),
   };
+}
+
+/** x− figures of readers that learnt from all worlds must not be taken for those of readers that learnt from x−. */
+function markTrainedOnAll(figure: Figure): Figure {
+  return figure.population === 'all' ? figure : { ...figure, at: { ...figure.at, trained_on: 'all' } };
 }
 
 /** Readers that somebody might use; the others are only there to be beaten. */
@@ -241,7 +252,7 @@ function open({ input, drawsFor }: LandmarkTask, data: LandmarkData): Opened {
   };
 }
 
-function baseOf({ input, landmark, trainOn, worlds }: LandmarkTask, population: Population): FigureBase {
+function baseOf({ input, landmark }: LandmarkTask, population: Population): FigureBase {
   return {
     stage: 'forecast',
     target: input.target.name,
@@ -251,8 +262,6 @@ function baseOf({ input, landmark, trainOn, worlds }: LandmarkTask, population: 
     model: input.model,
     ...(input.split ? { split: input.split } : {}),
     ...(input.horizon === null ? {} : { horizon: input.horizon }),
-    // Only where it is not what the population itself says: x− figures of readers that learnt from all worlds.
-    ...(worlds && trainOn === 'all' && population !== 'all' ? { group: 'trained_on_all' } : {}),
   };
 }
 

@@ -21,7 +21,7 @@ import type { Choice, Curve, ForecastInput, ForecastResult, Population, Release,
 export async function evaluate(input: ForecastInput): Promise<ForecastResult> {
   checkInput(input);
   const worlds = hasWorlds(input.episodes);
-  const trainOn = worlds ? (input.trainOn ?? (['x-', 'all'] as const)) : (['all'] as const);
+  const trainOn = trainingPopulations(input, worlds);
   const drawsFor = drawCache(input.bootstrapDraws, input.seed);
   const figures: Figure[] = [];
   const scores: ScoreRow[] = [];
@@ -88,8 +88,17 @@ function checkInput(input: ForecastInput): void {
   for (const spec of input.landmarks) {
     need(`landmarks.${landmarkName(spec)}`, spec.positions.length > 0, 'at least one position', spec.positions);
   }
+  const names = input.landmarks.map(landmarkName);
+  need('landmarks', new Set(names).size === names.length, 'each anchor and offset once', names);
   const models = new Set(input.episodes.map(({ model }) => model));
   need('episodes', models.size <= 1, 'episodes of one model', [...models]);
+}
+
+/** Readers of all worlds say something of their own only where an x+ could be read. */
+function trainingPopulations(input: ForecastInput, worlds: boolean): readonly ('x-' | 'all')[] {
+  if (!worlds) return ['all'];
+  const twins = input.episodes.some(({ world }) => world === 'x+');
+  return input.trainOn ?? (twins ? ['x-', 'all'] : ['x-']);
 }
 
 /** x− readers also score the worlds they never learnt from; readers of all worlds are also looked at within x−. */

@@ -36,8 +36,9 @@
  * | `split_auroc` | adversarial validation: telling the rows of a fold from the rest; ½ is good | rows |
  * | `flag_precision`, `flag_recall` | of the `at.budget` share of episodes with the highest scores (outcome targets) | episodes |
  *
- * `at.search = "unselected"` marks the layer × position map: one figure per tap, nothing chosen. `group = "trained_on_all"`
+ * `at.search = "unselected"` marks the layer × position map: one figure per tap, nothing chosen. `at.trained_on = "all"`
  * marks x− figures of readers that learnt from all worlds: they show how much of a pooled figure only reads the world.
+ * `group = "family:…"` and `"template:…"` restrict the rows, not the training.
  */
 import { bootstrapRatio, type ClusterDraws, intervalValue } from '../math/bootstrap.ts';
 import { distinctCodes } from '../math/order.ts';

@@ -49,6 +49,9 @@ export function headlinePosition(positions: readonly { readonly position: string
   return positions.length > 1 ? 'selected' : positions[0].position;
 }
 
+/** What nobody has to be asked for. */
+const NOTHING: FeatureMatrix = { data: new Float32Array(0), rows: 0, columns: 0 };
+
 export async function probeReaders(input: ForecastInput, data: LandmarkData): Promise<ProbeReaders> {
   const { estimators, layer0, taps } = input;
   const { positions } = data.landmark;
@@ -64,7 +67,7 @@ export async function probeReaders(input: ForecastInput, data: LandmarkData): Pr
     const { keys, matrixRow } = keysOf(data.landmark, position, exists);
     for (const tap of readTaps) {
       input.progress?.note(`${data.landmark.landmark}: ${position}, ${tap}`);
-      const x = await input.read(tap, keys);
+      const x = keys.length > 0 ? await input.read(tap, keys) : NOTHING;
       checkMatrix(x, keys.length, tap);
       const found = await searchTap({ tap, position, x, matrixRow, atRisk }, data.sides, estimators, input.fit);
       estimators.forEach(({ name }, e) => {
@@ -102,10 +105,8 @@ export async function probeReaders(input: ForecastInput, data: LandmarkData): Pr
   });
   if (several) {
     estimators.forEach(({ name }, e) => add(`probe:${name}`, 'selected', data.jointAtRisk, joint[e]));
-    if (estimators.length > 1) {
-      add('probe:selected', 'selected', data.jointAtRisk, across(joint, data.jointAtRisk));
-      layer0Readers.push(...selectPosition(layer0Readers, data));
-    } else layer0Readers.push(...selectPosition(layer0Readers, data));
+    if (estimators.length > 1) add('probe:selected', 'selected', data.jointAtRisk, across(joint, data.jointAtRisk));
+    layer0Readers.push(...selectPosition(layer0Readers, data));
   }
   return { readers, map, layer0: layer0Readers };
 }

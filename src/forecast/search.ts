@@ -72,10 +72,7 @@ export async function searchTap(
       }
     }
   }
-  const readers = await fit(at.x, problems);
-  if (readers.length !== problems.length) {
-    throw new Error(`the fitter answered ${readers.length} readers for ${problems.length} problems`);
-  }
+  const readers = await fitBothClasses(at.x, problems, fit);
 
   let next = 0;
   const perCandidate = estimators.reduce((sum, { Cs }) => sum + Cs.length, 0);
@@ -116,6 +113,25 @@ export async function searchTap(
       });
     });
     return scored.map((list) => bestOf(list, foldings[f], null));
+  });
+}
+
+/** Only training sets that hold both classes reach the fitter; the others are undefined without asking. */
+async function fitBothClasses(
+  x: FeatureMatrix,
+  problems: readonly FitProblem[],
+  fit: FitReaders,
+): Promise<readonly (LinearReader | Undefined)[]> {
+  const askable = problems.filter(({ labels }) => labels.includes(0) && labels.includes(1));
+  const readers = askable.length > 0 ? await fit(x, askable) : [];
+  if (readers.length !== askable.length) {
+    throw new Error(`the fitter answered ${readers.length} readers for ${askable.length} problems`);
+  }
+  const answers = new Map(askable.map((problem, i) => [problem, readers[i]]));
+  return problems.map((problem) => {
+    const { labels } = problem;
+    const why = labels.length === 0 ? 'no rows' : labels.includes(1) ? 'positives only' : 'negatives only';
+    return answers.get(problem) ?? { undefinedBecause: `the training rows hold ${why}` };
   });
 }
 

@@ -97,7 +97,8 @@ export interface LinearReader {
 
 /**
  * Fits all folds × C × estimators of one tap × position in one call, so that the matrix, its scaling and its Gram
- * matrix are shared. Answers in the order of the problems; a fit that cannot be made (one class) is undefined.
+ * matrix are shared; problems on the same training set share the same `rows` object. Every problem holds both classes.
+ * Answers in the order of the problems; a fit that cannot be made is undefined.
  */
 export type FitReaders = (
   x: FeatureMatrix,

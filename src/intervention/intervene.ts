@@ -9,7 +9,14 @@ import { drawClusters } from '../math/bootstrap.ts';
 import { distinctCodes } from '../math/order.ts';
 import type { Figure, Undefined } from '../types.ts';
 import { permuteStops, type Stop, stopAtReveal, stopAtTool, stopByOracle } from './controls.ts';
-import { allFigures, type MetricValue, randomFigures, rateFigures, type Setting } from './outcome-figures.ts';
+import {
+  allFigures,
+  breakEven,
+  type MetricValue,
+  randomFigures,
+  rateFigures,
+  type Setting,
+} from './outcome-figures.ts';
 import { policyNamed } from './policies.ts';
 import { outcomeOf, runAtAlpha, runPolicy } from './simulate.ts';
 import type { InterventionInput, InterventionResult, MonitoredEpisode, OutcomeRow } from './types.ts';
@@ -37,7 +44,56 @@ export function intervene(input: InterventionInput): InterventionResult {
     figures.push(...result.figures);
     outcomes.push(...result.outcomes);
   }
-  return { figures, outcomes };
+  return { figures: [...figures, ...breakEvenWithTwins(input, outcomes)], outcomes };
+}
+
+/**
+ * In deployment most episodes are allowed ones, as in x+: the share saved comes from x−, the share spoiled from x+.
+ * Both worlds of a scenario are one cluster.
+ */
+function breakEvenWithTwins(input: InterventionInput, outcomes: readonly OutcomeRow[]): readonly Figure[] {
+  const groupOf = new Map(input.episodes.map(({ meta, group }) => [meta.key, group]));
+  const settings = new Set(outcomes.map(({ policy, alpha }) => JSON.stringify([policy, alpha])));
+  return [...settings].flatMap((setting): readonly Figure[] => {
+    const [policy, alpha] = JSON.parse(setting) as [string, number | null];
+    // Several tools or budgets share a name; their rows cannot be told apart here.
+    if (policy === 'tool' || policy === 'budget') return [];
+    const rows = outcomes.filter(
+      (row) =>
+        row.policy === policy &&
+        row.alpha === alpha &&
+        ((row.population === 'x-' && row.unsafe) || (row.population === 'x+' && !row.unsafe)),
+    );
+    if (!rows.some(({ unsafe }) => unsafe) || !rows.some(({ unsafe }) => !unsafe)) return [];
+    const { codes, count } = distinctCodes(rows.map(({ episode }) => groupOf.get(episode)!));
+    const draws = drawClusters(count, input.bootstrapDraws, seededRng(input.seed, 'break_even', policy, alpha ?? ''));
+    const is = (of: (row: OutcomeRow) => boolean) => Uint8Array.from(rows, (row) => (of(row) ? 1 : 0));
+    return input.costs.map((cost): Figure => ({
+      stage: 'intervene',
+      target: input.target,
+      condition: input.condition,
+      population: 'all',
+      landmark: 'any',
+      position: 'any',
+      reader: `policy:${policy}`,
+      tap: null,
+      metric: 'break_even_base_rate',
+      value: breakEven(
+        {
+          saved: is((row) => row.outcome === 'prevented'),
+          unsafe: is((row) => row.unsafe),
+          spoiled: is((row) => row.outcome === 'disrupted'),
+          safe: is((row) => !row.unsafe),
+          clusters: codes,
+        },
+        cost,
+        draws,
+      ),
+      model: input.model,
+      ...(alpha === null ? {} : { alpha }),
+      at: { scores: input.reader, saved_in: 'x-', spoiled_in: 'x+', ...cost },
+    }));
+  });
 }
 
 function checkInput(input: InterventionInput): void {

@@ -59,6 +59,7 @@ test('a planted direction is found at its tap, and its AUROC lies in the interva
     ...probe,
     population: 'x-',
     group: undefined,
+    at: undefined,
     metric: 'auroc_within_fold',
   });
   const truth = phi(2 / Math.SQRT2);
@@ -111,6 +112,7 @@ test('baselines that know nothing are at chance and the probe minus them has a p
     reader: 'baseline:majority',
     population: 'x-',
     group: undefined,
+    at: undefined,
     landmark: 'reveal+1',
     position: 'selected',
   };
@@ -137,6 +139,7 @@ test('baselines that know nothing are at chance and the probe minus them has a p
     reader: 'control:random_direction',
     population: 'x-',
     group: undefined,
+    at: { directions: 20 },
     landmark: 'reveal+1',
     position: 'selected',
   });
@@ -152,8 +155,14 @@ test('an external column is scored where it has a value and nowhere else', () =>
 });
 
 test('readers that learn from all worlds are marked when they are looked at within x−', () => {
-  const pooled = estimate(result, { ...probe, population: 'all', metric: 'auroc_within_fold' });
-  const within = estimate(result, { ...probe, population: 'x-', group: 'trained_on_all', metric: 'auroc_within_fold' });
+  const pooled = estimate(result, { ...probe, population: 'all', group: undefined, metric: 'auroc_within_fold' });
+  const within = estimate(result, {
+    ...probe,
+    population: 'x-',
+    group: undefined,
+    at: { trained_on: 'all' },
+    metric: 'auroc_within_fold',
+  });
   expect(pooled.n).toBe(360);
   expect(within.n).toBe(120);
 });
@@ -163,6 +172,7 @@ test('first_critical is undefined in x−, with the reason', () => {
     population: 'x-',
     landmark: 'first_critical',
     group: undefined,
+    at: undefined,
     metric: 'auroc_within_fold',
   });
   expect(figure.value).toEqual({ undefinedBecause: expect.stringContaining('one class') as string });
@@ -241,6 +251,7 @@ test('too few groups with a positive make a figure undefined with the reason', a
     position: 'pre_action',
     population: 'x-',
     group: undefined,
+    at: undefined,
     metric: 'auroc_within_fold',
   });
   expect(value).toEqual({ undefinedBecause: expect.stringMatching(/^\d groups have a positive row/) as string });
@@ -263,7 +274,7 @@ test('limits censor: left out of the primary figure, negatives in the sensitivit
     e.unsafe === null && i % 4 === 0 ? { ...e, end: 'limit' } : e,
   );
   const censored = await evaluate({ ...input, episodes });
-  const at = { ...probe, position: 'pre_action', population: 'x-', group: undefined } as const;
+  const at = { ...probe, position: 'pre_action', population: 'x-', group: undefined, at: undefined } as const;
   const primary = estimate(censored, { ...at, metric: 'auroc_within_fold' });
   const sensitivity = estimate(censored, { ...at, metric: 'auroc_within_fold_censored_negative' });
   const limits = episodes.filter((e) => e.end === 'limit').length;
