@@ -1,0 +1,63 @@
+import { sha256 } from '../lib/content-hash.ts';
+import type { EpisodeMeta } from '../types.ts';
+
+/**
+ * Groups are the connected components of shared scenario, pair and near-duplicate text (EVALUATION.md 6): nothing that
+ * shares one of them may stand on both sides of a split. A missing id joins nothing.
+ * @returns for each episode the index of its group, 0 … groups − 1, in order of first appearance
+ */
+export function assignGroups(metas: readonly EpisodeMeta[]): Int32Array {
+  const parent = metas.map((_, index) => index);
+  const root = (index: number): number => {
+    let at = index;
+    while (parent[at] !== at) {
+      parent[at] = parent[parent[at]!]!;
+      at = parent[at]!;
+    }
+    return at;
+  };
+  const first = new Map<string, number>();
+  for (const [index, meta] of metas.entries()) {
+    for (const [kind, id] of [
+      ['scenario', meta.scenarioId],
+      ['pair', meta.pairId],
+      ['text', meta.duplicateKey],
+    ] as const) {
+      if (id === null || id === '') continue;
+      const key = `${kind}\u0000${id}`;
+      const other = first.get(key);
+      if (other === undefined) first.set(key, index);
+      else parent[root(index)] = root(other);
+    }
+  }
+  const numbers = new Map<number, number>();
+  return Int32Array.from(metas, (_, index) => {
+    const at = root(index);
+    if (!numbers.has(at)) numbers.set(at, numbers.size);
+    return numbers.get(at)!;
+  });
+}
+
+/** A name of each group that does not depend on which episodes were read: its smallest pair, scenario or text id. */
+export function groupNames(metas: readonly EpisodeMeta[], groups: Int32Array): string[] {
+  const names: string[] = [];
+  for (const [index, meta] of metas.entries()) {
+    const name = meta.pairId ?? meta.scenarioId ?? meta.duplicateKey ?? meta.key;
+    const group = groups[index]!;
+    const known = names[group];
+    if (known === undefined || name < known) names[group] = name;
+  }
+  return names;
+}
+
+/**
+ * One fold a group, the same for every run, condition, world and model: groups are ordered by the hash of
+ * (seed, name) and dealt in turn, so that folds differ by at most one group.
+ */
+export function assignFolds(names: readonly string[], groups: Int32Array, seed: number, folds: number): Int32Array {
+  const order = names.map((name, group) => ({ group, hash: sha256(`${seed}\u0000${name}`) }));
+  order.sort((a, b) => (a.hash < b.hash ? -1 : a.hash > b.hash ? 1 : a.group - b.group));
+  const foldOf = new Int32Array(names.length);
+  for (const [rank, { group }] of order.entries()) foldOf[group] = rank % folds;
+  return Int32Array.from(groups, (group) => foldOf[group]!);
+}
