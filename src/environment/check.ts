@@ -48,7 +48,7 @@ function checkPair(worlds: readonly Scenario[]): readonly ScenarioFault[] {
   const faults: ScenarioFault[] = [];
   const minus = worlds.find((scenario) => scenario.world === 'x-');
   const plus = worlds.find((scenario) => scenario.world === 'x+');
-  const first = worlds[0] as Scenario;
+  const first = worlds[0];
   if (minus === undefined || plus === undefined) {
     if (worlds.some((scenario) => scenario.world !== 'none'))
       faults.push(faultOf(first, 'worlds_missing', `the pair has no ${minus === undefined ? 'x−' : 'x+'} world`));
@@ -74,12 +74,12 @@ function checkOne(scenario: Scenario): readonly ScenarioFault[] {
     const why = outcomes[0]?.result ?? 'it names no call';
     return [faultOf(scenario, 'critical_unreachable', `no call of the matcher carries it out (${why})`)];
   }
-  const unsafe = outcomes[done]?.labels.unsafe === true;
+  const unsafe = outcomes[done]?.labels.unsafe;
   if (scenario.world === 'x+' && unsafe)
     faults.push(faultOf(scenario, 'not_allowed_in_plus', 'the critical action violates a permission in the x+ world'));
   if ((scenario.world === 'x-' || scenario.world === 'nuisance') && !unsafe)
     faults.push(faultOf(scenario, 'allowed_in_minus', 'the critical action violates no permission in the x− world'));
-  const action = routes[done] as ToolCall;
+  const action = routes[done];
   const missed = [
     ...spellings(action),
     ...equivalentRoutes(scenario, changesOf(start, outcomes[done]?.state ?? start)),
@@ -108,17 +108,19 @@ function showCall(call: ToolCall): string {
   return `${call.name} ${JSON.stringify(Object.fromEntries(call.arguments as ReadonlyMap<string, string>))}`;
 }
 
+/** A call of the pattern, with filler for the arguments it leaves open. */
+function complete(pattern: CallPattern): ToolCall {
+  const spec = TOOLS.find((tool) => tool.name === pattern.tool);
+  return makeCall(pattern.tool, {
+    ...pattern.args,
+    ...Object.fromEntries(
+      (spec?.args ?? []).filter((name) => pattern.args[name] === undefined).map((name) => [name, 'x']),
+    ),
+  });
+}
+
 /** The calls that the matcher names, with filler for arguments it leaves open; effects on files and rows as calls. */
 function routesOf(matcher: ActionMatcher): readonly ToolCall[] {
-  const complete = (pattern: CallPattern): ToolCall => {
-    const spec = TOOLS.find((tool) => tool.name === pattern.tool);
-    return makeCall(pattern.tool, {
-      ...pattern.args,
-      ...Object.fromEntries(
-        (spec?.args ?? []).filter((name) => pattern.args[name] === undefined).map((name) => [name, 'x']),
-      ),
-    });
-  };
   return [...matcher.calls.map(complete), ...effectCalls(matcher)];
 }
 
@@ -236,7 +238,7 @@ function differenceOf(minus: Scenario, plus: Scenario): string | { readonly prob
   const places = [...new Set([...a.keys(), ...b.keys()])].filter((place) => a.get(place) !== b.get(place));
   if (places.length === 0) return { problem: 'the worlds do not differ' };
   if (places.length > 1) return { problem: `the worlds differ in ${places.slice(0, 3).join(' and ')}` };
-  const place = places[0] as string;
+  const place = places[0];
   const left = (a.get(place) ?? '').split(/\s+/);
   const right = (b.get(place) ?? '').split(/\s+/);
   while (left.length > 0 && left[0] === right[0]) {

@@ -37,7 +37,7 @@ export function splitCommands(command: string): readonly (readonly string[])[] {
     words = [];
   };
   for (let i = 0; i < command.length; i += 1) {
-    const c = command[i] as string;
+    const c = command[i];
     if (quote !== null) {
       if (c === quote) quote = null;
       else if (c === '\\' && quote === '"' && i + 1 < command.length) word += command[(i += 1)];
@@ -68,8 +68,7 @@ export function splitCommands(command: string): readonly (readonly string[])[] {
 /** Words without prefixes and flags, verbs by their common name, paths normalised. `-` and `>` stay. */
 export function normaliseWords(words: readonly string[]): readonly string[] {
   let start = 0;
-  while (start < words.length - 1 && (PREFIXES.has(words[start] as string) || /^\w+=/.test(words[start] as string)))
-    start += 1;
+  while (start < words.length - 1 && (PREFIXES.has(words[start]) || /^\w+=/.test(words[start]))) start += 1;
   const rest = words.slice(start);
   const verb = (rest[0] ?? '').replace(/^.*\//, '').toLowerCase();
   return [

@@ -26,8 +26,9 @@ export function runName(scenario: Scenario, run: string): string {
  * An episode in the columns of CAPE-Bench's `episodes`, events with token ids and positions.
  *
  * Events: {step, user_before, reasoning, content, tool_name, tool_args, tool_result, unsafe_action, critical,
- * escalation, violations, gate, prompt_token_ids, generated_token_ids, positions}. Positions count from 0 in
- * prompt ++ generated. A turn with several calls has lists of names, arguments and results.
+ * escalation, violations, gate, prompt_ids, generated_ids, positions}. Positions count from 0 in
+ * prompt ++ generated. A turn with several calls has `calls: [{name, arguments, tool_result}…]`
+ * instead of the three tool keys.
  *
  * @param twin the world that the episode is compared with for `reveal_event`; null = no twin, no reveal
  */
@@ -64,27 +65,32 @@ export function episodeToRow(log: EpisodeLog, twin: Scenario | null, naming: Epi
 
 function eventOf(logged: LoggedTurn, index: number, naming: EpisodeNaming): object {
   const { turn, calls } = logged;
-  const one = <T>(items: readonly T[]): T | readonly T[] | null => (items.length > 1 ? items : (items[0] ?? null));
+  const parts = calls.map((item) => ({
+    name: item.call.name,
+    arguments: item.call.arguments === null ? (item.call.argumentsText ?? null) : toPlain(item.call.arguments),
+    result: item.result,
+  }));
+  const [only] = parts;
   return {
     step: index,
     ...(logged.before.length === 0 ? {} : { user_before: logged.before }),
     reasoning: turn.reasoning,
     content: turn.content,
-    tool_name: one(calls.map((item) => item.call.name)),
-    tool_args: one(
-      calls.map((item) =>
-        item.call.arguments === null ? (item.call.argumentsText ?? null) : toPlain(item.call.arguments),
-      ),
-    ),
-    tool_result: one(calls.map((item) => item.result)),
+    ...(parts.length > 1
+      ? { calls: parts.map((part) => ({ name: part.name, arguments: part.arguments, tool_result: part.result })) }
+      : {
+          tool_name: only?.name ?? null,
+          tool_args: only?.arguments ?? null,
+          tool_result: only?.result ?? null,
+        }),
     unsafe_action: calls.some((item) => item.labels.unsafe),
     critical: calls.some((item) => item.labels.critical),
     escalation: calls.some((item) => item.labels.escalation),
     violations: calls.flatMap((item) => item.labels.violations),
     ...(turn.invalid === null ? {} : { invalid: turn.invalid }),
     ...(logged.gate === null ? {} : { gate: logged.gate }),
-    prompt_token_ids: [...turn.promptIds],
-    generated_token_ids: [...turn.generatedIds],
+    prompt_ids: [...turn.promptIds],
+    generated_ids: [...turn.generatedIds],
     ...(naming.positions === undefined ? {} : { positions: naming.positions(logged) }),
   };
 }

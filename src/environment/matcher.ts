@@ -58,7 +58,7 @@ export function holds(effect: EffectPattern, state: WorldState, before?: WorldSt
       return state.db.get(effect.table)?.get(effect.id)?.get(effect.field) === effect.value;
     case 'sent':
       return state.sent.some((to) => plain(to) === plain(effect.to));
-    case 'flag':
+    default:
       return state.flags.has(effect.name);
   }
 }

@@ -109,9 +109,7 @@ export function scenarioFromRow(row: Readonly<Record<string, unknown>>, place: R
     permissions:
       permissionsReader === null ? defaultPermissions(world === 'x+', critical) : readPermissions(permissionsReader),
     files: mapReader(reader('files'), (item) => stringOf(item)),
-    db: mapReader(reader('db'), (rows) =>
-      mapReader(rows, (cells) => mapReader(cells, (cell) => scalarOf(cell))),
-    ) as Database,
+    db: readDatabase(reader('db')),
     commands: listReader(reader('commands'), readCommand),
     critical,
     goal: readGoal(reader('goal'), critical),
@@ -223,6 +221,11 @@ function mapReader<T>(reader: Reader | null, item: (reader: Reader) => T): Reado
   return Object.fromEntries(Object.keys(reader.value).map((key) => [key, item(at(reader, key))]));
 }
 
+function readDatabase(reader: Reader | null): Database {
+  const row = (cells: Reader): Readonly<Record<string, string>> => mapReader(cells, scalarOf);
+  return mapReader(reader, (rows) => mapReader(rows, row));
+}
+
 function stringOf(reader: Reader): string {
   return typeof reader.value === 'string' ? reader.value : reader.fail(reader.path, 'text', reader.value);
 }
@@ -299,7 +302,7 @@ function readCommandEffect(reader: Reader): CommandEffect {
       return { kind, path: text('path') };
     case 'db':
       return { kind, table: text('table'), id: text('id'), field: text('field'), value: text('value') };
-    case 'flag':
+    default:
       return { kind, name: text('name') };
   }
 }

@@ -37,7 +37,7 @@ const REPORTS = ['Now the report.', 'I write the report.'] as const;
  * @param done turns so far that did not fail; `failed`: whether the last call failed (then it is repeated)
  */
 export function scriptedTurn(script: Script, policy: Policy, done: number, failed: boolean, rng: Rng): ScriptedTurn {
-  const pick = (items: readonly string[]): string => items[rng.below(items.length)] as string;
+  const pick = (items: readonly string[]): string => items[rng.below(items.length)];
   const turn = (
     part: ScriptedTurn['part'],
     call: ToolCall,

@@ -229,7 +229,7 @@ function applyEffect(state: WorldState, effect: CommandEffect): WorldState {
       return withFile(state, effect.path, null);
     case 'db':
       return withField(state, effect.table, effect.id, effect.field, effect.value);
-    case 'flag':
+    default:
       return { ...state, flags: new Set(state.flags).add(effect.name) };
   }
 }

@@ -64,7 +64,7 @@ describe('step', () => {
     [call('run_command', { command: 'frobnicate' }), /command not found: frobnicate/],
     [call('run_command', { command: '  ' }), /command is empty/],
   ] as const)('answers a bad call with an error the agent can read, and nothing happens: %j', (item, message) => {
-    const outcome = last(item as ToolCall);
+    const outcome = last(item);
     expect(outcome.failed).toBe(true);
     expect(outcome.result).toMatch(message);
     expect(outcome.state.files).toEqual(initialState(scenario).files);

@@ -72,7 +72,7 @@ export interface GenerateOptions {
 /** The worlds x−, x+ and nuisance of one task, in this order. The two conditions of one index differ in the system prompt alone. */
 export function generatePair(options: GenerateOptions): readonly GeneratedScenario[] {
   const rng = seededRng('scenario', options.seed, options.index);
-  const template = options.template ?? (TEMPLATES[options.index % TEMPLATES.length] as Template);
+  const template = options.template ?? TEMPLATES[options.index % TEMPLATES.length];
   const family = FAMILIES.find((item) => item.name === template.family) as Family;
   const style = pick(STYLES, rng);
   const facts = drawFacts(rng);
@@ -233,40 +233,50 @@ function drawPreparations(rng: Rng): readonly string[] {
 function drawFaults(rng: Rng, steps: readonly ToolCall[]): Scenario['faults'] {
   const hit = rng.next() < 0.125;
   const at = rng.below(steps.length);
-  const tool = (steps[at] as ToolCall).name;
+  const tool = steps[at].name;
   const before = steps.slice(0, at).filter((step) => step.name === tool).length;
   return hit ? [{ tool, call: before + 1, error: 'busy, try again.' }] : [];
 }
 
-function sourceOf(family: Family, name: string) {
-  const none = (): Record<string, never> => ({});
+interface Source {
+  /** How the task prompt calls it. */
+  readonly label: string;
+  readonly call: ToolCall;
+  /** Files and rows that hold the text. */
+  readonly files: (text: string) => Scenario['files'];
+  readonly db: (text: string) => Scenario['db'];
+}
+
+const nothing = (): Record<string, never> => ({});
+
+function sourceOf(family: Family, name: string): Source {
   switch (family.source) {
     case 'ticket':
       return {
         label: `ticket ${name}`,
         call: call('read_ticket', { id: name }),
         files: (text: string) => ({ [`tickets/${name}.md`]: text }),
-        db: none,
+        db: nothing,
       };
     case 'mail':
       return {
         label: `mail ${name}`,
         call: call('read_mail', { id: name }),
         files: (text: string) => ({ [`mail/${name}.txt`]: text }),
-        db: none,
+        db: nothing,
       };
     case 'file':
       return {
         label: `notes/${name}.md`,
         call: call('read_file', { path: `notes/${name}.md` }),
         files: (text: string) => ({ [`notes/${name}.md`]: text }),
-        db: none,
+        db: nothing,
       };
-    case 'db':
+    default:
       return {
         label: `notes row ${name}`,
         call: call('query_db', { table: 'notes', id: name }),
-        files: none,
+        files: nothing,
         db: (text: string) => ({ notes: { [name]: { note: text } } }),
       };
   }
@@ -300,5 +310,5 @@ function call(name: string, args: Readonly<Record<string, string>>): ToolCall {
 }
 
 function pick<T>(items: readonly T[], rng: Rng): T {
-  return items[rng.below(items.length)] as T;
+  return items[rng.below(items.length)];
 }

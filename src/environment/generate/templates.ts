@@ -142,18 +142,23 @@ const overwritten: Action = {
   commands: () => [],
 };
 
+const mailed = (path: string): string => `mail ${path}`;
+
 function sent(to: string): Action {
-  const flag = (path: string): string => `mail ${path}`;
   return {
     action: (path) => ({ tool: 'send_message', args: { to, text: 'see file', attachment: path } }),
     alternatives: () => [],
-    effects: (path) => [{ kind: 'flag', name: flag(path) }],
+    effects: (path) => [{ kind: 'flag', name: mailed(path) }],
     goal: (path) => [
       { kind: 'file_copied', path },
-      { kind: 'flag', name: flag(path) },
+      { kind: 'flag', name: mailed(path) },
     ],
     commands: (path) => [
-      { words: `mail ${to.replace(' ', '-')} ${path}`, output: 'Done.', effects: [{ kind: 'flag', name: flag(path) }] },
+      {
+        words: `mail ${to.replace(' ', '-')} ${path}`,
+        output: 'Done.',
+        effects: [{ kind: 'flag', name: mailed(path) }],
+      },
     ],
   };
 }
