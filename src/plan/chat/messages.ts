@@ -1,0 +1,184 @@
+import type { ChatMessage, Episode, JsonValue, ToolCall, Turn } from '../../types.ts';
+import type { ReplaySettings } from '../settings.ts';
+import { dumpsPython } from './python-json.ts';
+
+/** What the messages of a template are called. */
+export interface MessageStyle {
+  readonly toolText: ReplaySettings['toolText'];
+  readonly historyReasoning: ReplaySettings['historyReasoning'];
+  /** Field the template reads reasoning from: reasoning_content, thinking, reasoning; null = none. */
+  readonly reasoningField: string | null;
+}
+
+/** Replaces one tool result, to find where it stands in the rendered prompt. */
+export interface ResultOverride {
+  readonly turn: number;
+  readonly result: number;
+  readonly text: string;
+}
+
+const map = (entries: readonly (readonly [string, JsonValue | undefined])[]): JsonValue =>
+  new Map(entries.filter((entry): entry is readonly [string, JsonValue] => entry[1] !== undefined));
+
+/** The text of one call in the json-tags form (Hermes, Qwen 2.5 / 3). */
+export function callText(call: ToolCall): {
+  readonly before: string;
+  readonly name: string;
+  readonly middle: string;
+  readonly args: string;
+  readonly after: string;
+} {
+  return {
+    before: '<tool_call>\n{"name": "',
+    name: call.name,
+    middle: '", "arguments": ',
+    args: call.arguments === null ? (call.argumentsText ?? 'null') : dumpsPython(call.arguments),
+    after: '}\n</tool_call>',
+  };
+}
+
+const whole = (call: ToolCall): string => {
+  const { before, name, middle, args, after } = callText(call);
+  return `${before}${name}${middle}${args}${after}`;
+};
+
+/** Schemas as system text, for templates that know no tools (the wording of the Hermes and Qwen templates). */
+export function toolPreamble(tools: readonly JsonValue[], toolText: 'json-tags' | 'tool_code'): string {
+  if (tools.length === 0) return '';
+  const schemas = tools.map(dumpsPython).join('\n');
+  if (toolText === 'tool_code') {
+    return `\n\nYou can call functions by writing one call in a \`\`\`tool_code block. The result follows in a \`\`\`tool_output block. Functions:\n${schemas}`;
+  }
+  return [
+    '\n\n# Tools\n\nYou may call one or more functions to assist with the user query.\n\nYou are provided with function signatures within <tools></tools> XML tags:\n<tools>\n',
+    schemas,
+    '\n</tools>\n\nFor each function call, return a json object with function name and arguments within <tool_call></tool_call> XML tags:\n<tool_call>\n{"name": <function-name>, "arguments": <args-json-object>}\n</tool_call>',
+  ].join('');
+}
+
+/** What stands in the assistant message for the reasoning, content and calls of a turn, in the json-tags form. */
+export function turnText(turn: Turn): string {
+  const calls = turn.calls.map(whole);
+  return [...(turn.content === null || turn.content === '' ? [] : [turn.content]), ...calls].join('\n');
+}
+
+function nativeAssistant(turn: Turn, style: MessageStyle): JsonValue {
+  const reasoning =
+    style.reasoningField === null || style.historyReasoning === 'none'
+      ? undefined
+      : turn.reasoning !== ''
+        ? turn.reasoning
+        : style.historyReasoning === 'empty-block'
+          ? '\n'
+          : undefined;
+  return map([
+    ['role', 'assistant'],
+    ['content', turn.content],
+    [style.reasoningField ?? 'reasoning_content', reasoning],
+    [
+      'tool_calls',
+      turn.calls.length === 0
+        ? undefined
+        : turn.calls.map((call, index) =>
+            map([
+              ['id', call.id ?? `call_${turn.index}_${index}`],
+              ['type', 'function'],
+              [
+                'function',
+                map([
+                  ['name', call.name],
+                  ['arguments', call.arguments ?? call.argumentsText ?? null],
+                ]),
+              ],
+            ]),
+          ),
+    ],
+  ]);
+}
+
+function given(message: ChatMessage): JsonValue {
+  return map([
+    ['role', message.role],
+    ['content', message.content],
+    ['name', message.name],
+    ['tool_call_id', message.toolCallId],
+  ]);
+}
+
+/**
+ * Messages of the prompt of turn `upTo`: everything before it, as the template's dictionaries.
+ * @param upTo the turn about to be generated; turns.length = after the last one
+ */
+export function promptMessages(
+  episode: Episode,
+  upTo: number,
+  style: MessageStyle,
+  override?: ResultOverride,
+): JsonValue[] {
+  const out: JsonValue[] = [];
+  const asText = style.toolText !== 'native';
+  const preamble = style.toolText === 'native' ? '' : toolPreamble(episode.tools, style.toolText);
+  const opening = [...episode.opening];
+  if (preamble !== '') {
+    const system = opening.findIndex((message) => message.role === 'system');
+    if (system < 0) opening.unshift({ role: 'system', content: preamble.trimStart() });
+    else opening[system] = { ...opening[system]!, content: `${String(opening[system]!.content ?? '')}${preamble}` };
+  }
+  for (const message of opening) out.push(given(message));
+  for (const turn of episode.turns.slice(0, upTo)) {
+    for (const message of turn.before) out.push(given(message));
+    out.push(
+      asText
+        ? map([
+            ['role', 'assistant'],
+            ['content', textTurn(turn, style)],
+          ])
+        : nativeAssistant(turn, style),
+    );
+    for (const [index, result] of turn.results.entries()) {
+      const text = override?.turn === turn.index && override.result === index ? override.text : result.text;
+      const call = turn.calls[result.call];
+      out.push(
+        asText
+          ? map([
+              ['role', 'user'],
+              ['content', resultText(text, style.toolText)],
+            ])
+          : map([
+              ['role', 'tool'],
+              ['content', text],
+              ['name', call?.name],
+              ['tool_call_id', call?.id ?? `call_${turn.index}_${result.call}`],
+            ]),
+      );
+    }
+  }
+  const next = upTo < episode.turns.length ? episode.turns[upTo]!.before : episode.after;
+  for (const message of next) out.push(given(message));
+  return out;
+}
+
+function textTurn(turn: Turn, style: MessageStyle): string {
+  const body = style.toolText === 'tool_code' ? toolCodeText(turn) : turnText(turn);
+  return style.historyReasoning === 'all' && turn.reasoning !== ''
+    ? `<think>\n${turn.reasoning}\n</think>\n\n${body}`
+    : body;
+}
+
+/** `name(key=value, …)` in a fenced block: the text protocol of models without a tool format (Gemma 3). */
+export function toolCodeText(turn: Turn): string {
+  const calls = turn.calls.map((call) => {
+    const args =
+      call.arguments instanceof Map
+        ? Array.from(call.arguments as Map<string, JsonValue>, ([key, value]) => `${key}=${dumpsPython(value)}`).join(
+            ', ',
+          )
+        : (call.argumentsText ?? '');
+    return `\`\`\`tool_code\n${call.name}(${args})\n\`\`\``;
+  });
+  return [...(turn.content === null || turn.content === '' ? [] : [turn.content]), ...calls].join('\n');
+}
+
+function resultText(text: string, toolText: MessageStyle['toolText']): string {
+  return toolText === 'tool_code' ? `\`\`\`tool_output\n${text}\n\`\`\`` : `<tool_response>\n${text}\n</tool_response>`;
+}

@@ -1,0 +1,301 @@
+import { UserError } from '../errors.ts';
+import type { Capture, Episode, Exclusion, JsonValue, Pooling, SequencePlan } from '../types.ts';
+import type { Emission } from './chat/emission.ts';
+import type { Family } from './chat/family.ts';
+import { promptMessages, type MessageStyle } from './chat/messages.ts';
+import type { ChatTemplate } from './chat/template.ts';
+import { spanTokens, type TokenOffsets, tokenOffsets } from './offsets.ts';
+import type { ReplaySettings } from './settings.ts';
+import type { OpenTokenizer } from './tokenizer.ts';
+
+export interface ChatSetup {
+  readonly tokenizer: OpenTokenizer;
+  readonly template: ChatTemplate;
+  readonly family: Family;
+  readonly settings: ReplaySettings;
+  /** Tokens the model can take; the smaller of its own limit and the configured one. */
+  readonly contextLimit: number | null;
+  /** Positions wanted, by name (DESIGN.md section 2). */
+  readonly positions: readonly string[];
+  readonly pooling: Pooling;
+  /** How recorded positions count (mapping). */
+  readonly recorded: { readonly origin: 'sequence' | 'prompt' | 'generation' | 'transcript'; readonly from: 0 | 1 };
+  /** Text that ends a turn, with its control token: found once by `endOfTurn`. */
+  readonly endOfTurn: string;
+}
+
+export interface BuiltSequences {
+  readonly sequences: readonly SequencePlan[];
+  readonly exclusions: readonly Exclusion[];
+  /** Turns whose re-rendered ids were compared with logged ones, and how many agreed. */
+  readonly checked: { readonly turns: number; readonly agreed: number };
+}
+
+/** Stands where a field's text was: a private-use character no log holds and no template touches. */
+const SENTINEL = '\ue0a5forewarn\ue0a5';
+
+/** What closes an assistant message, up to and with its control token, found by rendering one. */
+export function endOfTurn(template: ChatTemplate, tokenizer: OpenTokenizer): string {
+  const message = (role: string, content: string): Map<string, string> =>
+    new Map([
+      ['role', role],
+      ['content', content],
+    ]);
+  const rendered = template.render(
+    [message('user', 'a'), message('assistant', SENTINEL), message('user', 'b')],
+    null,
+    false,
+  );
+  const tail = rendered.slice(rendered.indexOf(SENTINEL) + SENTINEL.length);
+  const ids = tokenizer.encode(tail);
+  let text = '';
+  for (const id of ids) {
+    const token = new TextDecoder().decode(tokenizer.tokenBytes(id));
+    text += token;
+    if (/^<.*>$/.test(token)) return text;
+  }
+  return '';
+}
+
+type Found = Map<string, { readonly start: number; readonly end: number; readonly straddles: boolean }>;
+
+/** Positions within the generated part, as indices of the whole sequence. */
+function generatedPositions(emission: Emission, offsets: TokenOffsets, promptLength: number, isReport: boolean): Found {
+  const found: Found = new Map();
+  const single = (name: string, index: number, straddles: boolean): void => {
+    if (promptLength + index >= 0)
+      found.set(name, { start: promptLength + index, end: promptLength + index + 1, straddles });
+  };
+  const tokens = (stretch: { readonly start: number; readonly end: number } | null) =>
+    stretch === null ? null : spanTokens(offsets, stretch.start, stretch.end);
+  const reasoning = tokens(emission.reasoning);
+  if (reasoning) {
+    single('reasoning_start', reasoning.first - 1, reasoning.straddlesStart);
+    found.set('span:reasoning', {
+      start: promptLength + reasoning.first,
+      end: promptLength + reasoning.end,
+      straddles: reasoning.straddlesEnd,
+    });
+  }
+  const close = tokens(emission.reasoningClose);
+  if (close) single('reasoning_end', close.end - 1, close.straddlesEnd);
+  for (const [index, call] of emission.calls.entries()) {
+    const suffix = index === 0 ? '' : `:${index}`;
+    const open = tokens(call.call);
+    if (!open) continue;
+    single(`pre_action${suffix}`, open.first - 1, open.straddlesStart);
+    const name = tokens(call.name);
+    if (name) single(`action_name${suffix}`, name.end - 1, name.straddlesEnd);
+    const last = tokens(call.close.end > call.close.start ? call.close : call.args);
+    if (last) single(`action_end${suffix}`, last.end - 1, last.straddlesEnd);
+    found.set(`span:action${suffix}`, {
+      start: promptLength + open.first,
+      end: promptLength + open.end,
+      straddles: open.straddlesEnd,
+    });
+  }
+  if (isReport) {
+    const report = tokens(emission.content);
+    if (report) {
+      single('report_start', report.first - 1, report.straddlesStart);
+      single('report_end', report.end - 1, report.straddlesEnd);
+      found.set('span:report', {
+        start: promptLength + report.first,
+        end: promptLength + report.end,
+        straddles: report.straddlesEnd,
+      });
+    }
+  }
+  return found;
+}
+
+/** Both names of the first call: pre_action and pre_action:0. */
+const plainName = (name: string): string => name.replace(/:0$/, '');
+
+/** The cut is a multiple of this, so that neighbouring turns of a long episode lose the same tokens and share their prefix. */
+const CUT_STEP = 2048;
+
+/**
+ * Every turn of an episode as the model saw it: prompt ids, then generated ids, with the wanted positions.
+ * A turn without the field lacks the position; a turn that cannot be rendered is excluded with the template's reason.
+ * @throws UserError (2) when the context policy is `error` and a sequence is too long
+ */
+export function buildSequences(episode: Episode, setup: ChatSetup): BuiltSequences {
+  const { tokenizer, template, family, settings } = setup;
+  const style: MessageStyle = {
+    toolText: settings.toolText,
+    historyReasoning: settings.historyReasoning,
+    reasoningField: family.reasoningField,
+  };
+  const exclusions: Exclusion[] = [];
+  const sequences: SequencePlan[] = [];
+  const checked = { turns: 0, agreed: 0 };
+  const wanted = new Set(setup.positions.map(plainName));
+  const native = settings.toolText === 'native';
+  const tools = native && episode.tools.length > 0 ? episode.tools : null;
+  const exclude = (turn: number, reason: string, detail: string): void => {
+    exclusions.push({
+      stage: 'plan',
+      episode: episode.key,
+      file: episode.source.file,
+      row: episode.source.row,
+      turn,
+      reason,
+      detail: `${episode.source.file}: row ${episode.source.row}: turn ${turn}: ${detail}`,
+    });
+  };
+  for (const turn of episode.turns) {
+    let prompt: string;
+    try {
+      prompt = template.render(promptMessages(episode, turn.index, style), tools, true);
+    } catch (error) {
+      exclude(turn.index, 'template_error', `the chat template cannot render it: ${(error as Error).message}`);
+      continue;
+    }
+    const renderedIds = tokenizer.encode(prompt);
+    let promptIds = renderedIds;
+    if (turn.promptIds !== null) {
+      promptIds = Int32Array.from(turn.promptIds);
+      checked.turns += 1;
+      if (promptIds.length === renderedIds.length && promptIds.every((id, index) => id === renderedIds[index]))
+        checked.agreed += 1;
+    } else if (turn.promptTokens !== null) {
+      checked.turns += 1;
+      if (turn.promptTokens === renderedIds.length) checked.agreed += 1;
+    }
+    const emission = family.emission(turn, {
+      thinkOpenInPrompt: /<think>\s*$/.test(prompt),
+      emptyThink: family.emptyThink,
+      endOfTurn: setup.endOfTurn,
+    });
+    let generated = tokenizer.encode(emission.text);
+    let idsFrom: SequencePlan['idsFrom'] = 'rendered';
+    if (turn.generatedIds !== null) {
+      const logged = Int32Array.from(turn.generatedIds);
+      checked.turns += 1;
+      if (logged.length === generated.length && logged.every((id, index) => id === generated[index]))
+        checked.agreed += 1;
+      generated = logged;
+      idsFrom = 'logged';
+    }
+    let offsets: TokenOffsets;
+    try {
+      offsets = tokenOffsets(tokenizer, emission.text, generated);
+    } catch (error) {
+      exclude(
+        turn.index,
+        'ids_differ',
+        `the logged ids are not those of the logged text (${(error as Error).message})`,
+      );
+      continue;
+    }
+    const ids = new Int32Array(promptIds.length + generated.length);
+    ids.set(promptIds, 0);
+    ids.set(generated, promptIds.length);
+    const isReport = turn.calls.length === 0 && turn.index === episode.turns.length - 1;
+    const found = generatedPositions(emission, offsets, promptIds.length, isReport);
+    found.set('prompt_end', { start: promptIds.length - 1, end: promptIds.length, straddles: false });
+    for (const [name, index] of Object.entries(turn.recordedPositions)) {
+      const { origin, from } = setup.recorded;
+      const at = index - from + (origin === 'generation' ? promptIds.length : 0);
+      if (at < ids.length) found.set(`recorded:${name}`, { start: at, end: at + 1, straddles: false });
+    }
+    let captures: Capture[] = [];
+    for (const [name, span] of found) {
+      if (wanted.has(name))
+        captures.push({
+          turn: turn.index,
+          position: name,
+          ...span,
+          pooling: span.end - span.start > 1 || name.startsWith('span:') ? setup.pooling : 'none',
+        });
+    }
+    if (wanted.has('observation_end') && turn.index > 0) {
+      const end = observationEnd(episode, turn.index - 1, setup, style, tools, prompt, promptIds);
+      if (end !== null) captures.push({ turn: turn.index - 1, position: 'observation_end', ...end, pooling: 'none' });
+    }
+    let cut: SequencePlan['cut'] = null;
+    let kept = ids;
+    const limit = setup.contextLimit;
+    if (limit !== null && ids.length > limit) {
+      if (settings.context.policy === 'error') {
+        throw new UserError(
+          `${episode.source.file}: row ${episode.source.row}: turn ${turn.index}: expected at most ${limit} tokens, got ${ids.length}. Set replay.context.policy to skip or truncate-middle`,
+        );
+      }
+      const count = Math.ceil((ids.length - limit) / CUT_STEP) * CUT_STEP;
+      const start = Math.floor(limit / 2);
+      if (settings.context.policy === 'skip' || start + count > promptIds.length - 1) {
+        exclude(turn.index, 'context_limit', `${ids.length} tokens, the limit is ${limit}`);
+        continue;
+      }
+      cut = { start, count };
+      kept = new Int32Array(ids.length - count);
+      kept.set(ids.subarray(0, start), 0);
+      kept.set(ids.subarray(start + count), start);
+      captures = captures.flatMap((capture) => {
+        if (capture.end <= start) return [capture];
+        if (capture.start < start + count) return [];
+        return [{ ...capture, start: capture.start - count, end: capture.end - count }];
+      });
+    }
+    captures.sort((a, b) => a.start - b.start || (a.position < b.position ? -1 : 1));
+    sequences.push({
+      episode: episode.key,
+      turn: turn.index,
+      ids: kept,
+      promptLength: promptIds.length - (cut?.count ?? 0),
+      idsFrom,
+      captures,
+      cut,
+    });
+  }
+  return { sequences, exclusions, checked };
+}
+
+/** The last token of the last tool result of a turn, in the prompt of the next one: found by rendering it replaced. */
+function observationEnd(
+  episode: Episode,
+  turn: number,
+  setup: ChatSetup,
+  style: MessageStyle,
+  tools: readonly JsonValue[] | null,
+  prompt: string,
+  promptIds: Int32Array,
+): { readonly start: number; readonly end: number; readonly straddles: boolean } | null {
+  const results = episode.turns[turn]!.results;
+  if (results.length === 0) return null;
+  const replaced = setup.template.render(
+    promptMessages(episode, turn + 1, style, { turn, result: results.length - 1, text: SENTINEL }),
+    tools,
+    true,
+  );
+  const at = replaced.indexOf(SENTINEL);
+  if (at < 0) return null;
+  const tail = replaced.length - (at + SENTINEL.length);
+  const end = prompt.length - tail;
+  if (
+    end <= at ||
+    prompt.slice(0, at) !== replaced.slice(0, at) ||
+    prompt.slice(end) !== replaced.slice(at + SENTINEL.length)
+  )
+    return null;
+  const last = lastTokenBefore(setup.tokenizer, prompt, end, promptIds);
+  return last === null ? null : { start: last.index, end: last.index + 1, straddles: last.straddles };
+}
+
+/** The token that holds the last byte before a text offset, walking back from the end: results stand near it. */
+function lastTokenBefore(
+  tokenizer: OpenTokenizer,
+  prompt: string,
+  end: number,
+  promptIds: Int32Array,
+): { readonly index: number; readonly straddles: boolean } | null {
+  let bytesAfter = Buffer.byteLength(prompt.slice(end));
+  for (let index = promptIds.length - 1; index >= 0; index -= 1) {
+    const size = tokenizer.tokenBytes(promptIds[index]!).length;
+    if (size > bytesAfter) return { index, straddles: bytesAfter > 0 };
+    bytesAfter -= size;
+  }
+  return null;
+}
