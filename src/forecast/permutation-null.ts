@@ -14,7 +14,7 @@ import { quantile } from '../math/quantiles.ts';
 import type { Figure, Gemm, Value } from '../types.ts';
 import { count } from './figures.ts';
 import { inPopulation, landmarkRows } from './landmarks.ts';
-import { product, ridgeSmoothers } from './linear-smoother.ts';
+import { ridgeScores } from './ridge-scores.ts';
 import { keysOf } from './readers.ts';
 import type { ForecastInput, LandmarkSpec, Population } from './types.ts';
 
@@ -133,10 +133,8 @@ async function candidateAurocs(
       training.forEach((i, k) => (centred[b * training.length + k] = labels[i] - mean));
     });
     const labels = outcomes.map((column) => Uint8Array.from(held, (i) => column[i]));
-    const smoothers = await ridgeSmoothers({ x, training, held, ridges: RIDGES, gemm });
-    for (const [r, smoother] of smoothers.entries()) {
-      const h = Float32Array.from(smoother);
-      const scores = await product(centred, h, outcomes.length, held.length, training.length, gemm);
+    const perRidge = await ridgeScores({ x, training, held, outcomes: centred, ridges: RIDGES, gemm });
+    for (const [r, scores] of perRidge.entries()) {
       labels.forEach((column, b) => {
         const part = pairsWon(scores.subarray(b * held.length, (b + 1) * held.length), column);
         wins[r][b] += part.wins;
