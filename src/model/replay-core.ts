@@ -1,7 +1,7 @@
 import type { ReplaySequence, Tap } from '../types.ts';
 import type { GraphIo, StateIo } from './graph/graph-io.ts';
 import { INT64 } from './graph/onnx-schema.ts';
-import { ROWS_INPUT, tapOutput } from './graph/tap-graph.ts';
+import { LOGIT_ROWS_INPUT, ROWS_INPUT, tapOutput } from './graph/tap-graph.ts';
 import { chunkBoundaries, commonPrefix, planPasses, type Pass } from './plan-passes.ts';
 import type { Counts } from './protocol.ts';
 import type { Session } from './session.ts';
@@ -166,6 +166,7 @@ export function chunkFeeds(
       rows.map((r) => r - from),
     ),
   );
+  feed(LOGIT_ROWS_INPUT, integers(INT64, [1], [size - 1]));
   if (io.logitsToKeep) feed(io.logitsToKeep.name, integers(INT64, io.logitsToKeep.scalar ? [] : [1], [1]));
   for (const [i, s] of states.entries()) feed(s.input, state.tensors[i]);
   return feeds;

@@ -72,9 +72,9 @@ describe('openReplayer', () => {
       // The distinct prefixes, counted by hand.
       const distinct = new Set(
         sequences.flatMap((s) =>
-          [...s.rows.slice(-1)].flatMap((last) =>
-            [...s.ids.keys()].filter((i) => i <= last).map((i) => s.ids.slice(0, i + 1).join()),
-          ),
+          s.rows
+            .slice(-1)
+            .flatMap((last) => [...s.ids.keys()].filter((i) => i <= last).map((i) => s.ids.slice(0, i + 1).join())),
         ),
       );
       expect(computedTokens).toBe(distinct.size);
@@ -117,9 +117,7 @@ describe('openReplayer', () => {
       const one = await open({ taps: [tap] });
       const [alone] = await collect(one, [{ ids: first, rows }]);
       const size = rows.length * TINY.width;
-      expect(worst([alone as Float32Array], [(block as Float32Array).subarray(k * size, (k + 1) * size)])).toBeLessThan(
-        1e-6,
-      );
+      expect(worst([alone], [block.subarray(k * size, (k + 1) * size)])).toBeLessThan(1e-6);
       await one.close();
     }
     await all.close();
@@ -173,7 +171,7 @@ describe('openReplayer', () => {
     expect(health.map((h) => h.tap)).toEqual(TAPS);
     const size = first.length * TINY.width;
     for (const [k, h] of health.entries()) {
-      const values = (block as Float32Array).subarray(k * size, (k + 1) * size);
+      const values = block.subarray(k * size, (k + 1) * size);
       expect(h).toMatchObject({ rows: first.length, nonFinite: 0, beyondFloat16: 0, zeroRows: 0 });
       expect(h.maxAbs).toBe(values.reduce((m, v) => Math.max(m, Math.abs(v)), 0));
     }

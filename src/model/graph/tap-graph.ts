@@ -1,6 +1,6 @@
 import { GraphError, nodeReads, type GraphIndex, type ValueRef } from './index-graph.ts';
 import type { GraphIo, StateIo } from './graph-io.ts';
-import { FLOAT, INT64, INT_ATTRIBUTE, type OnnxModel, type OnnxNode } from './onnx-schema.ts';
+import { FLOAT, INT64, intAttribute, type OnnxModel, type OnnxNode, type OnnxValueInfo } from './onnx-schema.ts';
 import { ancestors } from './reachability.ts';
 import { isSkipNorm } from './residual-ops.ts';
 import type { ResidualStream } from './trace-residual.ts';
@@ -8,6 +8,8 @@ import type { Tap } from '../../types.ts';
 
 /** Name of the extra input: int64 [K], token indices within the chunk whose rows are wanted. */
 export const ROWS_INPUT = 'forewarn.rows';
+/** Extra input of a graph with logits: int64 [N], token indices within the chunk whose logits are wanted. */
+export const LOGIT_ROWS_INPUT = 'forewarn.logit_rows';
 /** Output of tap `k` of the list asked for: float32 [batch, K, width]. */
 export const tapOutput = (k: number): string => `forewarn.tap.${k}`;
 
@@ -34,7 +36,8 @@ export function tapValues(stream: ResidualStream): Map<Tap, ValueRef> {
 /**
  * Appends the taps as outputs (rows gathered in the graph, float32) and removes everything that no output needs. `model` is
  * changed in place; unknown fields stay. Weights are not touched.
- * @param options.logits keep the logits output too (generation)
+ * @param options.logits keep the logits output too (generation), for the rows of {@link LOGIT_ROWS_INPUT} only: the product
+ *   with the vocabulary costs as much as many blocks
  * @throws GraphError naming a tap that does not exist
  */
 export function tapGraph(
@@ -56,7 +59,10 @@ export function tapGraph(
   const usedInputs = new Set([...needed].flatMap((n) => index.reads[n] ?? []));
   const states = io.states.filter((s) => usedInputs.has(s.input));
   const keep = new Set(states.map((s) => s.output));
-  if (options.logits) keep.add(io.logits);
+  if (options.logits) {
+    keep.add(io.logits);
+    selectLogitRows(model, stream);
+  }
   graph.output = graph.output.filter((v) => keep.has(v.name));
   if (refs.length > 0) {
     graph.input.push({
@@ -72,20 +78,42 @@ export function tapGraph(
         name: rows,
         input: [nameOf(index, ref), ROWS_INPUT],
         output: [rows],
-        attribute: [{ name: 'axis', type: INT_ATTRIBUTE, i: 1 }],
+        attribute: [intAttribute('axis', 1)],
       },
       {
         op_type: 'Cast',
         name: tapOutput(k),
         input: [rows],
         output: [tapOutput(k)],
-        attribute: [{ name: 'to', type: INT_ATTRIBUTE, i: FLOAT }],
+        attribute: [intAttribute('to', FLOAT)],
       },
     );
     graph.output.push({ name: tapOutput(k) });
   }
   prune(model);
   return { model, taps: options.taps, states, inputs: new Set(graph.input.map((v) => v.name)) };
+}
+
+const indexInput = (name: string): OnnxValueInfo => ({
+  name,
+  type: { tensor_type: { elem_type: INT64, shape: { dim: [{ dim_param: name }] } } },
+});
+
+/** Lets the head read only the wanted rows of the normed stream. */
+function selectLogitRows(model: OnnxModel, stream: ResidualStream): void {
+  const norm = stream.finalNorm?.name ?? '';
+  if (norm === '')
+    throw new GraphError('expected a final norm before the logits, got none: this graph cannot generate');
+  const rows = 'forewarn.logit_rows.selected';
+  for (const node of model.graph.node) node.input = node.input.map((name) => (name === norm ? rows : name));
+  model.graph.node.push({
+    op_type: 'Gather',
+    name: rows,
+    input: [norm, LOGIT_ROWS_INPUT],
+    output: [rows],
+    attribute: [intAttribute('axis', 1)],
+  });
+  model.graph.input.push(indexInput(LOGIT_ROWS_INPUT));
 }
 
 const summarise = (taps: readonly Tap[]): string =>
