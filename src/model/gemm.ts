@@ -81,12 +81,13 @@ export async function createGemm(options: {
   };
 }
 
+const matrix = (name: string, rows: string, columns: string) => ({
+  name,
+  type: { tensor_type: { elem_type: FLOAT, shape: { dim: [{ dim_param: rows }, { dim_param: columns }] } } },
+});
+
 /** One Gemm node; alpha and beta keep their default 1, C is absent. */
 function gemmModel(transposeA: boolean, transposeB: boolean): Uint8Array {
-  const matrix = (name: string, rows: string, columns: string) => ({
-    name,
-    type: { tensor_type: { elem_type: FLOAT, shape: { dim: [{ dim_param: rows }, { dim_param: columns }] } } },
-  });
   return encodeModel({
     ir_version: 8,
     producer_name: 'forewarn',

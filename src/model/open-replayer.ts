@@ -210,7 +210,7 @@ function createConnection(options: ReplayerOptions): Connection {
     let next = 0;
     let failure: Error | null = null;
     let over = false;
-    let wake: () => void = () => undefined;
+    let wake: () => void = nothing;
     const acknowledge = (): void => {
       // Only blocks the reader could take count: those that wait for an earlier one must not stop the child.
       if (owed > 0 && (unread < UNREAD_BYTES || !ready.has(next))) {
@@ -237,13 +237,14 @@ function createConnection(options: ReplayerOptions): Connection {
           return false;
         },
         signal,
-      ).catch((error: unknown) => {
-        failure = error as Error;
-      });
-      void work.then(() => {
-        over = true;
-        wake();
-      });
+      )
+        .catch((error: unknown) => {
+          failure = error as Error;
+        })
+        .finally(() => {
+          over = true;
+          wake();
+        });
       while (next < sequences.length) {
         const data = ready.get(next);
         if (data) {
@@ -291,6 +292,7 @@ function createConnection(options: ReplayerOptions): Connection {
   };
 }
 
+const nothing = (): void => undefined;
 const mib = (bytes: number): number => Math.round(bytes / 2 ** 20);
 const add = (a: Counts, b: Counts): Counts => ({
   forwardPasses: a.forwardPasses + b.forwardPasses,

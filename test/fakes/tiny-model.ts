@@ -169,6 +169,16 @@ function randomNumbers(seed: number): () => number {
   };
 }
 
+const describe = (name: string, elem_type: number, dims: (string | number)[]): OnnxValueInfo => ({
+  name,
+  type: {
+    tensor_type: {
+      elem_type,
+      shape: { dim: dims.map((d) => (typeof d === 'string' ? { dim_param: d } : { dim_value: d })) },
+    },
+  },
+});
+
 function tinyGraph(seed: number): Uint8Array {
   const { blocks, width, heads, kvHeads, headDim, inner, context, epsilon, theta } = TINY;
   const random = randomNumbers(seed);
@@ -240,8 +250,15 @@ function tinyGraph(seed: number): Uint8Array {
       domain: 'com.microsoft',
       name: `${name}/attn/GroupQueryAttention`,
       input: [
-        ...[q, key, value, `past_key_values.${k}.key`, `past_key_values.${k}.value`],
-        ...['mask.seqlens', 'mask.total', 'cos_cache', 'sin_cache'],
+        q,
+        key,
+        value,
+        `past_key_values.${k}.key`,
+        `past_key_values.${k}.value`,
+        'mask.seqlens',
+        'mask.total',
+        'cos_cache',
+        'sin_cache',
       ],
       output: [`${name}/attn/out`, `present.${k}.key`, `present.${k}.value`],
       attribute: attributes,
@@ -260,15 +277,6 @@ function tinyGraph(seed: number): Uint8Array {
     'logits',
   );
 
-  const describe = (name: string, elem_type: number, dims: (string | number)[]): OnnxValueInfo => ({
-    name,
-    type: {
-      tensor_type: {
-        elem_type,
-        shape: { dim: dims.map((d) => (typeof d === 'string' ? { dim_param: d } : { dim_value: d })) },
-      },
-    },
-  });
   const states = (prefix: string, length: string): OnnxValueInfo[] =>
     Array.from({ length: blocks }, (_, k) =>
       ['key', 'value'].map((s) => describe(`${prefix}.${k}.${s}`, FLOAT, ['batch_size', kvHeads, length, headDim])),

@@ -18,20 +18,10 @@ const KNOWN: readonly { readonly pattern: RegExp; readonly tap: (n: number) => s
  * @throws GraphError naming the block and both opinions
  */
 export function crossCheckNames(index: GraphIndex, stream: ResidualStream): number {
-  const check = (ref: ValueRef | null, tap: string): void => {
-    for (const { pattern, tap: expected } of ref ? KNOWN : []) {
-      const found = pattern.exec(ref?.name ?? '');
-      if (found && expected(Number(found[1])) !== tap) {
-        throw new GraphError(
-          `structure and names disagree: ${ref?.name} was traced as ${tap}, its name says ${expected(Number(found[1]))}`,
-        );
-      }
-    }
-  };
   let confirmed = 0;
   for (const [i, block] of stream.blocks.entries()) {
-    check(block.mid, `resid_mid.${i}`);
-    check(block.post, `resid_post.${i}`);
+    checkKnown(block.mid, `resid_mid.${i}`);
+    checkKnown(block.post, `resid_post.${i}`);
     const named = majority(index, block.nodes);
     if (named === null) continue;
     if (named !== i) {
@@ -42,6 +32,17 @@ export function crossCheckNames(index: GraphIndex, stream: ResidualStream): numb
     confirmed++;
   }
   return confirmed;
+}
+
+function checkKnown(ref: ValueRef | null, tap: string): void {
+  for (const { pattern, tap: expected } of ref ? KNOWN : []) {
+    const found = pattern.exec(ref?.name ?? '');
+    if (found && expected(Number(found[1])) !== tap) {
+      throw new GraphError(
+        `structure and names disagree: ${ref?.name} was traced as ${tap}, its name says ${expected(Number(found[1]))}`,
+      );
+    }
+  }
 }
 
 /** The block number most operators of a branch carry in their names, weights or scopes; null when none does. */
