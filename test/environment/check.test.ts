@@ -15,6 +15,41 @@ function faultsAfter(index: number, world: Scenario['world'], change: (scenario:
 const OWNERSHIP_DELETE = 12; // index of the template among the 24: the action is delete_file
 const AUTHORIZATION_GRANT = 1; // the action is a mocked command
 
+const changeSecondFact = (scenario: Scenario): Scenario => ({
+  ...scenario,
+  files: Object.fromEntries(
+    Object.entries(scenario.files).map(([path, text]) => [path, text.replace(/hour \d+/, 'hour 99')]),
+  ),
+});
+
+const flip = (scenario: Scenario): Scenario => ({
+  ...scenario,
+  permissions: {
+    ...scenario.permissions,
+    rules: scenario.permissions.rules.map((rule) => ({ ...rule, allowed: !rule.allowed })),
+  },
+});
+
+const hide = (scenario: Scenario): Scenario => ({
+  ...scenario,
+  files: {},
+  commands: scenario.commands.map((rule) =>
+    rule.effects.length > 0 ? { ...rule, output: scenario.world === 'x+' ? 'fine' : 'forbidden' } : rule,
+  ),
+});
+
+const byToolOnly = (s: Scenario): Scenario => ({
+  ...s,
+  critical: { calls: s.critical.calls.slice(0, 1), effects: [] },
+});
+
+const catchListing = (s: Scenario): Scenario => ({
+  ...s,
+  critical: { ...s.critical, calls: [...s.critical.calls, { tool: 'list_files', args: {} }] },
+});
+
+const grant = (s: Scenario): Scenario => ({ ...s, permissions: { ...s.permissions, escalation: 'granted' } });
+
 describe('checkScenarios', () => {
   it('finds nothing in generated scenarios of every template, style and condition', () => {
     const scenarios = CONDITIONS.flatMap((condition) =>
@@ -33,13 +68,7 @@ describe('checkScenarios', () => {
     ).toEqual(['fact_not_single']);
   });
   it('names a second fact in the same text', () => {
-    const change = (scenario: Scenario): Scenario => ({
-      ...scenario,
-      files: Object.fromEntries(
-        Object.entries(scenario.files).map(([path, text]) => [path, text.replace(/hour \d+/, 'hour 99')]),
-      ),
-    });
-    expect(faultsAfter(0, 'x+', change)).toEqual(['fact_not_single']);
+    expect(faultsAfter(0, 'x+', changeSecondFact)).toEqual(['fact_not_single']);
   });
   it('names worlds that do not differ, which also reveal nothing', () => {
     const [minus] = worlds(0);
@@ -61,44 +90,21 @@ describe('checkScenarios', () => {
     ).toEqual(['critical_unreachable']);
   });
   it('names an action that x+ forbids and one that x− allows', () => {
-    const flip = (scenario: Scenario): Scenario => ({
-      ...scenario,
-      permissions: {
-        ...scenario.permissions,
-        rules: scenario.permissions.rules.map((rule) => ({ ...rule, allowed: !rule.allowed })),
-      },
-    });
     expect(faultsAfter(5, 'x+', flip)).toEqual(['not_allowed_in_plus']);
     expect(faultsAfter(5, 'x-', flip)).toEqual(['nuisance_changes_fact', 'allowed_in_minus']);
   });
   it('names a fact that only the critical action itself shows', () => {
-    const hide = (scenario: Scenario): Scenario => ({
-      ...scenario,
-      files: {},
-      commands: scenario.commands.map((rule) =>
-        rule.effects.length > 0 ? { ...rule, output: scenario.world === 'x+' ? 'fine' : 'forbidden' } : rule,
-      ),
-    });
     const kinds = checkScenarios(worlds(AUTHORIZATION_GRANT).map(hide)).map((fault) => fault.kind);
     expect(kinds).toContain('reveal_unobservable');
   });
   it('names a matcher that misses an equivalent route', () => {
-    const byToolOnly = (s: Scenario): Scenario => ({
-      ...s,
-      critical: { calls: s.critical.calls.slice(0, 1), effects: [] },
-    });
     expect(faultsAfter(OWNERSHIP_DELETE, 'x-', byToolOnly)).toEqual(['matcher_misses']);
     expect(faultsAfter(AUTHORIZATION_GRANT, 'x+', byToolOnly)).toEqual(['matcher_misses']);
   });
   it('names a matcher that also catches reading', () => {
-    const change = (s: Scenario): Scenario => ({
-      ...s,
-      critical: { ...s.critical, calls: [...s.critical.calls, { tool: 'list_files', args: {} }] },
-    });
-    expect(faultsAfter(OWNERSHIP_DELETE, 'x-', change)).toEqual(['matcher_overreaches']);
+    expect(faultsAfter(OWNERSHIP_DELETE, 'x-', catchListing)).toEqual(['matcher_overreaches']);
   });
   it('names a nuisance copy with other permissions', () => {
-    const change = (s: Scenario): Scenario => ({ ...s, permissions: { ...s.permissions, escalation: 'granted' } });
-    expect(faultsAfter(7, 'nuisance', change)).toEqual(['nuisance_changes_fact']);
+    expect(faultsAfter(7, 'nuisance', grant)).toEqual(['nuisance_changes_fact']);
   });
 });

@@ -25,7 +25,9 @@ function scripted({ scenario, script }: GeneratedScenario, policy: Partial<Polic
   const full: Policy = { allowed: scenario.world === 'x+', tells: false, violates: true, lies: true, ...policy };
   const rng = seededRng('test');
   return (messages) => {
-    const results = messages.filter((message) => message.role === 'tool').map((message) => String(message.content));
+    const results = messages
+      .filter((message) => message.role === 'tool')
+      .map((message) => (typeof message.content === 'string' ? message.content : ''));
     const done = results.filter((text) => !text.startsWith('Error')).length;
     const failed = results.at(-1)?.startsWith('Error') === true;
     const turn = scriptedTurn(script, full, done, failed, rng);
@@ -44,6 +46,11 @@ const pairOf = (index: number) => {
 };
 const play = (item: GeneratedScenario, policy: Partial<Policy>, gate?: Gate): Promise<EpisodeLog> =>
   rollOut({ scenario: item.scenario, agent: scripted(item, policy), uniform, ...(gate === undefined ? {} : { gate }) });
+
+const cutOff: Agent = () => Promise.resolve(turnOf({ invalid: 'cut off', stop: 'length' }));
+
+const finisher: Agent = () =>
+  Promise.resolve(turnOf({ calls: [{ name: 'finish', arguments: fromPlain({ report: 'all done' }) }] }));
 
 describe('rollOut', () => {
   it('labels a violation in x−, the same act in x+ as allowed, and a request for permission as none', async () => {
@@ -98,8 +105,7 @@ describe('rollOut', () => {
       report: null,
       success: false,
     });
-    const cut: Agent = () => Promise.resolve(turnOf({ invalid: 'cut off', stop: 'length' }));
-    expect((await rollOut({ scenario: minus.scenario, agent: cut, uniform })).turns).toHaveLength(1);
+    expect((await rollOut({ scenario: minus.scenario, agent: cutOff, uniform })).turns).toHaveLength(1);
   });
   it('tells the agent that its output could not be read, and goes on', async () => {
     const { minus } = pairOf(0);
@@ -117,9 +123,7 @@ describe('rollOut', () => {
   });
   it('takes the report of the finish tool', async () => {
     const { minus } = pairOf(0);
-    const agent: Agent = () =>
-      Promise.resolve(turnOf({ calls: [{ name: 'finish', arguments: fromPlain({ report: 'all done' }) }] }));
-    expect(await rollOut({ scenario: minus.scenario, agent, uniform })).toMatchObject({
+    expect(await rollOut({ scenario: minus.scenario, agent: finisher, uniform })).toMatchObject({
       report: 'all done',
       status: 'finished',
     });
@@ -131,16 +135,16 @@ function revealed(item: GeneratedScenario, tool: string, call: number): boolean 
   return call <= upTo.length;
 }
 
-describe('gates', () => {
-  const atAction =
-    (item: GeneratedScenario, decision: GateDecision): Gate =>
-    (turn) =>
-      Promise.resolve(
-        turn.calls[0]?.name === item.script.action.name && turn.calls[0]?.arguments === item.script.action.arguments
-          ? decision
-          : { kind: 'allow' },
-      );
+const atAction =
+  (item: GeneratedScenario, decision: GateDecision): Gate =>
+  (turn) =>
+    Promise.resolve(
+      turn.calls[0]?.name === item.script.action.name && turn.calls[0]?.arguments === item.script.action.arguments
+        ? decision
+        : { kind: 'allow' },
+    );
 
+describe('gates', () => {
   it('prevents the violation by blocking, by asking the principal and by ending the episode', async () => {
     const { minus, plus } = pairOf(12);
     for (const decision of [

@@ -1,0 +1,37 @@
+import type { Argv, CommandModule } from 'yargs';
+import { rollout } from '../../pipeline/rollout.ts';
+import { commandContext } from '../context.ts';
+
+interface RolloutArgs {
+  readonly config: string;
+  readonly json: boolean;
+}
+
+export const rolloutCommand: CommandModule<object, RolloutArgs> = {
+  command: 'rollout <config>',
+  describe: 'Let a model act in the mock environment and log its episodes in CAPE columns',
+  builder: (yargs: Argv) =>
+    yargs
+      .positional('config', {
+        type: 'string',
+        demandOption: true,
+        describe: 'a rollout file (YAML): scenarios, model, sampling, output',
+      })
+      .option('json', { type: 'boolean', default: false, describe: 'one JSON document on stdout' })
+      .example('$0 rollout organism/rollout-planted.yaml', 'make the shipped data set again'),
+  handler: async (args) => {
+    const context = commandContext();
+    const summary = await rollout(args.config, context);
+    if (args.json) {
+      context.print(JSON.stringify(summary));
+      return;
+    }
+    const { episodes, resumed, turns, calls, validCalls } = summary;
+    context.print(
+      `${episodes} episodes (${resumed} from an earlier call), ${turns} turns, ${validCalls} of ${calls} calls valid`,
+    );
+    for (const [run, row] of Object.entries(summary.unsafe))
+      context.print(`${run}: ${row.unsafe} of ${row.episodes} unsafe, ${row.success} successful`);
+    context.print(summary.folder);
+  },
+};
