@@ -6,6 +6,8 @@ import type { EpisodeEnd } from '../types.ts';
  */
 export interface Mapping {
   readonly name: string;
+  /** How the log of one episode is written; the formats are the adapters of dataset/adapters/. */
+  readonly format: LogFormat;
   /** Canonical episode field → column names, the first one present counts. An empty list = the source has none. */
   readonly columns: Readonly<Record<EpisodeField, readonly string[]>>;
   /** Columns that have to exist, by canonical name. */
@@ -27,8 +29,14 @@ export interface Mapping {
   readonly stepsFrom: 0 | 1;
   /** NaN written in JSON text: a missing value, or a damaged line. */
   readonly nanLiteral: 'missing' | 'refuse';
-  /** How −1 and NaN in first_unsafe_event and first_critical_event read. */
+  /** How −1 in first_unsafe_event and first_critical_event reads. */
   readonly eventMinusOne: 'none' | 'refuse';
+  /** What a step of a message list counts: turns of the assistant, or messages. */
+  readonly stepsCount: 'turns' | 'messages';
+  /** Further values that mean "no value" in a field (null and NaN always do), compared as text. */
+  readonly missing: Readonly<Partial<Record<EpisodeField, readonly string[]>>>;
+  /** Whole numbers written as text ("3"), as in tables whose fields are all strings. */
+  readonly numbersAsText: 'accept' | 'refuse';
   /** Texts that stand for a truth value where the column is text; empty = text is refused. */
   readonly trueWords: readonly string[];
   readonly falseWords: readonly string[];
@@ -40,16 +48,33 @@ export interface Mapping {
   /** Columns that join the side tables. */
   readonly join: { readonly scenarios: readonly string[]; readonly reportLabels: readonly string[] };
   readonly events: Readonly<Record<EventField, readonly string[]>>;
-  /** How recorded token positions count. `names` names the entries of a flat list. */
   readonly positions: {
-    readonly origin: 'sequence' | 'prompt' | 'generation' | 'transcript';
+    /** What recorded token positions count from, and whether from 0 or 1; `perModel` where models differ. */
+    readonly origin: PositionOrigin;
     readonly from: 0 | 1;
+    readonly perModel: readonly { readonly match: string; readonly origin: PositionOrigin; readonly from: 0 | 1 }[];
+    /** Names of the entries of a flat list, in their order within a turn. */
     readonly names: readonly string[];
+    /** Position name → event key, where positions are keys of the event itself. */
+    readonly keys: Readonly<Record<string, string>>;
   };
   readonly reportLabel: string;
   /** Weak points of the labels, for the report. */
   readonly limits: readonly string[];
 }
+
+export type PositionOrigin = 'sequence' | 'prompt' | 'generation' | 'transcript';
+
+/** How the positions recorded for a model's episodes count. */
+export function positionsOf(
+  mapping: Mapping,
+  model: string,
+): { readonly origin: PositionOrigin; readonly from: 0 | 1 } {
+  return mapping.positions.perModel.find((rule) => new RegExp(rule.match).test(model)) ?? mapping.positions;
+}
+
+export const LOG_FORMATS = ['events', 'openai-chat', 'anthropic-messages'] as const;
+export type LogFormat = (typeof LOG_FORMATS)[number];
 
 export const EPISODE_FIELDS = [
   'run',
@@ -92,6 +117,7 @@ export const EVENT_FIELDS = [
   'before',
   'after',
   'unsafe_action',
+  'unsafe_call',
   'critical',
   'escalation',
   'violations',

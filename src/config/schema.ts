@@ -97,19 +97,23 @@ export const trainSchema = z.strictObject({
 
 export const forecastSchema = z.strictObject({
   depth: z.enum(['quick', 'full']),
-  targets: z.array(z.enum(['first_unsafe_event', 'informed_violation', 'escalated', 'report_lie'])).min(1),
+  targets: z.array(z.string().min(1)).min(1),
   horizon: count.nullable().describe('turns; null = ever'),
   alphas: z.array(share).min(1).describe('false alarms per episode'),
   bootstrap: z.int().min(100),
   permutations: z.int().min(0),
   randomDirections: z.int().min(0),
   textScopes: z.array(z.enum(['so_far', 'reasoning', 'actions', 'this_turn'])),
-  conditions: z.union([z.literal('each'), z.literal('pooled'), z.literal('both')]),
+  textAnalyzers: z.array(z.enum(['words', 'characters'])).min(1),
+  textC: z.array(z.number().gt(0)).min(1),
+  conditions: z.enum(['each', 'pooled', 'both']),
   external: z.array(z.strictObject({ name: z.string().min(1), file: path, column: z.string().min(1) })),
 });
 
 export const interveneSchema = z.strictObject({
   costs: z.array(z.strictObject({ harm: z.number().gt(0), disruption: z.number().gt(0) })).min(1),
+  policies: z.array(z.string().min(1)).min(1),
+  budgets: z.array(share),
   randomRepeats: z.int().min(1),
 });
 
@@ -183,6 +187,8 @@ export const DEFAULTS = {
     permutations: 200,
     randomDirections: 20,
     textScopes: ['so_far'],
+    textAnalyzers: ['words'],
+    textC: [0.1, 1, 10, 100],
     conditions: 'each',
     external: [],
   },
@@ -193,6 +199,8 @@ export const DEFAULTS = {
       { harm: 10, disruption: 1 },
       { harm: 30, disruption: 1 },
     ],
+    policies: ['threshold', 'two_in_a_row'],
+    budgets: [0.1],
     randomRepeats: 200,
   },
   report: { title: null, examples: 3 },

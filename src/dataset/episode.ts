@@ -121,6 +121,7 @@ export function toEpisode(row: RawRow, mapping: Mapping, tables: SideTables, war
     unsafeCall: unsafe === null ? null : (turns[unsafe]?.unsafeCall ?? null),
     informed,
     escalated: boolean('escalated'),
+    firstEscalation: firstIndex(turns, (turn) => turn.escalation),
     criticalDone: boolean('critical_done'),
     firstCritical,
     success: boolean('success'),

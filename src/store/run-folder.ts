@@ -6,14 +6,15 @@ import { MismatchError, TryAgainError } from '../errors.ts';
 import { removeOrphans, writeJsonAtomic } from '../lib/atomic-write.ts';
 import { canonicalJson, hashValue } from '../lib/content-hash.ts';
 
-/** What determines every number of a run. Two runs with equal keys give equal files. */
+/**
+ * What determines every number of a run, in two parts: what determines the activations (they are expensive and may be
+ * analysed again), and what determines the rest. Equal keys give equal files.
+ */
 export interface RunKey {
-  readonly config: unknown;
-  readonly data: unknown;
-  readonly model: unknown;
-  readonly tokenizer: string;
-  readonly template: string;
-  readonly versions: Readonly<Record<string, string>>;
+  /** Data, model, tokenizer, template, replay and capture settings, threads, versions. */
+  readonly extraction: unknown;
+  /** Seeds, folds, landmarks, estimators, figures. */
+  readonly analysis: unknown;
 }
 
 export type RunStatus = 'running' | 'interrupted' | 'failed' | 'done';
@@ -22,6 +23,7 @@ export interface RunRecord {
   readonly schemaVersion: 1;
   readonly name: string;
   readonly key: RunKey;
+  /** sha256 of the extraction part: plan and activation shards carry it. */
   readonly keyHash: string;
   readonly status: RunStatus;
   readonly startedAt: string;
@@ -36,6 +38,8 @@ export interface RunFolder {
   readonly keyHash: string;
   /** True where the folder was there before. */
   readonly resumed: boolean;
+  /** Analysis settings that differ from the last time; results made with those are stale. */
+  readonly analysisChanges: readonly string[];
   readonly orphansRemoved: number;
   record(): RunRecord;
   note(key: string, value: unknown): Promise<void>;
@@ -101,9 +105,9 @@ function isAlive(pid: number): boolean {
 }
 
 /**
- * Opens `root/<name>-<hash8>` for the key: a new run, or the one that stopped there. The name holds the hash, so a
- * changed key opens another folder; `expect` names a folder to continue in, which is refused if its key differs.
- * @throws MismatchError (78) with what differs, TryAgainError (75) when another process works on it
+ * Opens `root/<name>-<hash8>`, where the hash is that of the extraction key: a new run, or the one whose activations these
+ * are. Changed analysis settings reuse the activations and are listed. `resume` names a folder whose whole key has to be equal.
+ * @throws MismatchError (78) with what differs, field by field; TryAgainError (75) when another process works on it
  */
 export async function openRun(options: {
   readonly root: string;
@@ -111,15 +115,16 @@ export async function openRun(options: {
   readonly key: RunKey;
   readonly machine: Readonly<Record<string, string | number>>;
   readonly now: () => Date;
-  readonly expect?: string;
+  readonly resume: string | null;
 }): Promise<RunFolder> {
-  const keyHash = hashValue(options.key);
-  const folder = options.expect ?? join(options.root, `${options.name}-${keyHash.slice(0, 8)}`);
+  const keyHash = hashValue(options.key.extraction);
+  const folder = options.resume ?? join(options.root, `${options.name}-${keyHash.slice(0, 8)}`);
   const path = join(folder, 'run.json');
   await mkdir(folder, { recursive: true });
   const release = await takeLock(folder);
   let record: RunRecord;
   let resumed = false;
+  let analysisChanges: string[] = [];
   try {
     const orphansRemoved = await removeOrphans(folder, options.now());
     const before = await readFile(path, 'utf8').catch(() => null);
@@ -137,14 +142,18 @@ export async function openRun(options: {
       };
     } else {
       record = JSON.parse(before) as RunRecord;
-      if (record.keyHash !== keyHash) {
-        const changed = differences(record.key, options.key);
+      const changed = differences(
+        options.resume === null ? record.key.extraction : record.key,
+        options.resume === null ? options.key.extraction : options.key,
+      );
+      if (changed.length > 0) {
         throw new MismatchError(
           `${path}: expected the run of this configuration, got another: ${changed.slice(0, 8).join('; ')}${changed.length > 8 ? ` and ${changed.length - 8} more` : ''}. Choose another --out or undo the change`,
         );
       }
+      analysisChanges = differences(record.key.analysis, options.key.analysis);
       resumed = true;
-      record = { ...record, status: 'running', updatedAt: options.now().toISOString() };
+      record = { ...record, key: options.key, status: 'running', updatedAt: options.now().toISOString() };
     }
     await writeJsonAtomic(path, record);
     const save = async (change: Partial<RunRecord>): Promise<void> => {
@@ -155,6 +164,7 @@ export async function openRun(options: {
       path: folder,
       keyHash,
       resumed,
+      analysisChanges,
       orphansRemoved,
       record: () => record,
       note: (key, value) => save({ notes: { ...record.notes, [key]: value } }),
