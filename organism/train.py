@@ -163,7 +163,7 @@ def main():
     start = time.monotonic()
     next_live = args.live_every
     tokens = step = 0
-    both_since, learnt_at = (-RAMP, 0.0) if args.start_from else (None, None)
+    both_since, learnt_at = (-RAMP, -0.3) if args.start_from else (None, None)
     recent = {}
     while True:
         minutes = (time.monotonic() - start) / 60
