@@ -2,6 +2,10 @@ import process from 'node:process';
 import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
 import { ForewarnError } from '../errors.ts';
+import { doctorCommand } from './commands/doctor.ts';
+import { rolloutCommand } from './commands/rollout.ts';
+import { scenariosCommand } from './commands/scenarios.ts';
+import { stageCommands } from './commands/stages.ts';
 
 /** The only exit point. Known errors print one line, unknown ones keep their stack: they are bugs of ours. */
 function fail(error: unknown): never {
@@ -18,7 +22,7 @@ function fail(error: unknown): never {
 process.on('unhandledRejection', fail);
 process.on('uncaughtException', fail);
 
-await yargs(hideBin(process.argv))
+const cli = yargs(hideBin(process.argv))
   .scriptName('forewarn')
   .usage('$0 <command>\n\nForecast the first unauthorized action of an LLM agent from its hidden states.')
   .demandCommand(1, 'name a command; forewarn --help lists them')
@@ -30,4 +34,11 @@ await yargs(hideBin(process.argv))
     process.stderr.write(`forewarn: ${message}\n`);
     process.exit(2);
   })
-  .parseAsync();
+  .command(doctorCommand)
+  .command(scenariosCommand)
+  .command(rolloutCommand)
+  .example('$0 run configs/organism.yaml', 'episodes to report, on what ships in the repository')
+  .example('$0 plan my.yaml', 'tokens, positions, bytes and minutes before anything runs')
+  .example('$0 doctor my.yaml', 'what is missing, and what to do');
+for (const command of stageCommands) cli.command(command);
+await cli.parseAsync();

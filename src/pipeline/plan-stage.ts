@@ -9,7 +9,7 @@ import type { OpenedRun } from './open-run.ts';
  * Distinct tokens of one shard: the unit of resuming, so a few minutes of work at most. Episodes are not split, and
  * twins (equal pair) stay together so that their common prefix is computed once.
  */
-const SHARD_TOKENS = 24_000;
+const SHARD_TOKENS = 8_000;
 
 /** Sequences of every episode, in shards on disk. What is there already for this key is taken as it is. */
 export async function planStage(run: OpenedRun, context: PipelineContext): Promise<PlanFile> {

@@ -1,0 +1,84 @@
+import type { Argv, CommandModule } from 'yargs';
+import { formatPlan } from '../../pipeline/plan-summary.ts';
+import { run, type RunResult, type Stage } from '../../pipeline/run.ts';
+import { commandContext } from '../context.ts';
+
+export interface StageArgs {
+  readonly config: string;
+  readonly out: string | undefined;
+  readonly resume: string | undefined;
+  readonly json: boolean;
+  readonly threads: number | undefined;
+  readonly seed: number | undefined;
+}
+
+/** Options of every command that takes a configuration. No defaults here: a default would win over the file. */
+export function configOptions(yargs: Argv): Argv<StageArgs> {
+  return yargs
+    .positional('config', { type: 'string', demandOption: true, describe: 'configuration file (YAML)' })
+    .option('out', { type: 'string', describe: 'folder for runs' })
+    .option('resume', { type: 'string', describe: 'a run folder that has to be of exactly this configuration' })
+    .option('threads', { type: 'number', describe: 'threads of the model' })
+    .option('seed', { type: 'number', describe: 'seed of folds and draws' })
+    .option('json', {
+      type: 'boolean',
+      default: false,
+      describe: 'one JSON document on stdout',
+    }) as unknown as Argv<StageArgs>;
+}
+
+function print(result: RunResult, stage: Stage, print_: (line: string) => void): void {
+  if (stage === 'plan') for (const line of formatPlan(result)) print_(line);
+  for (const line of result.headline) print_(line);
+  for (const probe of stage === 'train' ? result.probes : []) print_(probe);
+  print_(result.folder);
+}
+
+function stageCommand(
+  command: string,
+  until: Stage,
+  describe: string,
+  example: string,
+): CommandModule<object, StageArgs> {
+  return {
+    command: `${command} <config>`,
+    describe,
+    builder: (yargs) => configOptions(yargs).example(`$0 ${command} configs/organism.yaml`, example),
+    handler: async (args) => {
+      const context = commandContext();
+      const result = await run(
+        args.config,
+        {
+          until,
+          flags: { output: args.out, 'model.threads': args.threads, seed: args.seed },
+          resume: args.resume ?? null,
+        },
+        context,
+      );
+      if (args.json) {
+        const { plan, extract, metrics, folder, probes } = result;
+        context.print(JSON.stringify({ folder, plan, extract, probes, metrics }));
+      } else print(result, until, context.print);
+    },
+  };
+}
+
+/** Each brings the run of a configuration up to its stage; what is done already is kept. */
+export const stageCommands = [
+  stageCommand(
+    'plan',
+    'plan',
+    'Token ids, positions, cost and every exclusion; needs no weights in memory',
+    'what a run would read and write',
+  ),
+  stageCommand('extract', 'extract', 'Replay every turn and store the hidden states', 'resumes where it stopped'),
+  stageCommand('train', 'train', 'Train probes and write them with their cards', 'one probe per landmark'),
+  stageCommand(
+    'intervene',
+    'intervene',
+    'Simulate stopping the action on the logged episodes',
+    'prevented, late, disrupted, untouched',
+  ),
+  stageCommand('report', 'report', 'Write report.html', 'one self-contained page'),
+  stageCommand('run', 'report', 'All of it: episodes to report', 'the main job on what ships'),
+] as const;

@@ -1,0 +1,58 @@
+import type { Exclusion } from '../types.ts';
+import type { RunResult } from './run.ts';
+
+const big = (value: number): string => value.toLocaleString('en');
+
+function byReason(exclusions: readonly Exclusion[]): string[] {
+  const counts = new Map<string, number>();
+  for (const { stage, reason } of exclusions)
+    counts.set(`${stage}: ${reason}`, (counts.get(`${stage}: ${reason}`) ?? 0) + 1);
+  return [...counts].sort((a, b) => b[1] - a[1]).map(([reason, count]) => `  ${reason}: ${big(count)}`);
+}
+
+/**
+ * Tokens per second of a forward pass on one CPU core, by width × blocks, from this project's own measurements
+ * (bench/README.md): only to say minutes or days before anything runs.
+ */
+function estimatedMinutes(tokens: number, width: number, blocks: number, threads: number): number {
+  const multiplications = 12 * width * width * blocks;
+  const perSecondAndThread = 1.7e10;
+  return (tokens * multiplications) / (perSecondAndThread * threads) / 60;
+}
+
+export interface PlanCost {
+  readonly width: number;
+  readonly blocks: number;
+  readonly threads: number;
+  readonly chunk: number;
+}
+
+/** What a run would do, for people. */
+export function formatPlan({ plan }: Pick<RunResult, 'plan'>, cost?: PlanCost): string[] {
+  const rows = plan.shards.reduce((sum, shard) => sum + shard.rows, 0);
+  const lines = [
+    `episodes ${big(plan.episodes)}, turns ${big(plan.turns)}, cut in the middle ${big(plan.truncatedTurns)}`,
+    `tokens naive ${big(plan.naiveTokens)}, distinct ${big(plan.distinctTokens)} (${(plan.naiveTokens / Math.max(1, plan.distinctTokens)).toFixed(1)} : 1), shared by all ${big(plan.rootTokens)}`,
+    `generated ids: ${Object.entries(plan.idsFrom)
+      .map(([from, count]) => `${from} ${big(count)}`)
+      .join(', ')}`,
+    plan.verification.checkedTurns === 0
+      ? 'ids: the log has neither token ids nor counts to check against'
+      : `ids: ${big(plan.verification.agreedTurns)} of ${big(plan.verification.checkedTurns)} logged prompts and generations agree with ours`,
+    'positions:',
+    ...Object.entries(plan.positions).map(
+      ([name, count]) =>
+        `  ${name}: ${big(count)}${plan.straddling[name] === undefined ? '' : ` (${big(plan.straddling[name])} straddle their edge)`}`,
+    ),
+    `taps: ${plan.taps.join(', ')}`,
+  ];
+  if (cost) {
+    const bytes = (taps: number): string => `${((rows * taps * cost.width * 4) / 2 ** 20).toFixed(1)} MiB`;
+    lines.push(
+      `bytes to be written: ${bytes(plan.taps.length)} (${rows} rows × ${plan.taps.length} taps × ${cost.width} × 4); one layer ${bytes(1)}, every layer ${bytes(cost.blocks + 1)}`,
+      `forward passes about ${big(Math.ceil(plan.distinctTokens / cost.chunk) + plan.turns)}, about ${Math.max(1, Math.round(estimatedMinutes(plan.distinctTokens, cost.width, cost.blocks, cost.threads)))} min on ${cost.threads} threads (an estimate from width and depth)`,
+    );
+  }
+  if (plan.exclusions.length > 0) lines.push('excluded:', ...byReason(plan.exclusions));
+  return lines;
+}

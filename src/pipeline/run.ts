@@ -1,0 +1,216 @@
+import { existsSync } from 'node:fs';
+import { unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Flags } from '../config/load.ts';
+import { ForewarnError, InterruptedError } from '../errors.ts';
+import { writeFileAtomic } from '../lib/atomic-write.ts';
+import { createGemm } from '../model/gemm.ts';
+import { saveProbe } from '../probe/artefact.ts';
+import { createFitReaders } from '../probe/fit-readers.ts';
+import { openFeatures } from '../store/features.ts';
+import { writeMetrics } from '../store/figures.ts';
+import type { PlanFile } from '../store/plan-shards.ts';
+import { type Cell, writeParquet } from '../store/tables.ts';
+import type { Exclusion, Figure, Metrics } from '../types.ts';
+import type { PipelineContext } from './context.ts';
+import { type ExtractSummary, extractStage } from './extract-stage.ts';
+import { type ForecastPart, forecastStage } from './forecast-stage.ts';
+import { interveneStage } from './intervene-stage.ts';
+import { type OpenedRun, openPipeline, packageVersion, runName } from './open-run.ts';
+import { planStage } from './plan-stage.ts';
+import { reportStage } from './report-stage.ts';
+
+export const STAGES = ['plan', 'extract', 'train', 'forecast', 'intervene', 'report'] as const;
+export type Stage = (typeof STAGES)[number];
+
+export interface RunOptions {
+  /** The last stage to do; what comes before is done first, what is done already is kept. */
+  readonly until: Stage;
+  readonly flags: Flags;
+  /** A run folder whose whole key has to be that of this configuration. */
+  readonly resume: string | null;
+}
+
+export interface RunResult {
+  readonly folder: string;
+  readonly plan: PlanFile;
+  readonly extract: ExtractSummary | null;
+  readonly probes: readonly string[];
+  readonly metrics: Metrics | null;
+  readonly headline: readonly string[];
+}
+
+/** Results of an analysis; stale once its settings change. */
+const ANALYSIS_FILES = ['metrics.json', 'scores.parquet', 'interventions.parquet', 'exclusions.parquet', 'report.html'];
+
+/**
+ * Runs a configuration up to a stage. Every stage writes whole files or none, so the same command goes on where an
+ * interrupted one stopped, with the same result.
+ */
+export async function run(configPath: string, options: RunOptions, context: PipelineContext): Promise<RunResult> {
+  const opened = await openPipeline(configPath, options.flags, context, options.resume);
+  try {
+    if (opened.folder.analysisChanges.length > 0) {
+      context.progress.note(
+        `analysis settings changed (${opened.folder.analysisChanges.slice(0, 3).join('; ')}): activations are reused, results are made again`,
+      );
+      for (const name of ANALYSIS_FILES)
+        if (existsSync(join(opened.folder.path, name))) await unlink(join(opened.folder.path, name));
+    }
+    const result = await stages(opened, options.until, context);
+    await opened.folder.setStatus('done');
+    return result;
+  } catch (error) {
+    await opened.folder.setStatus(error instanceof InterruptedError ? 'interrupted' : 'failed').catch(() => undefined);
+    if (!(error instanceof ForewarnError) && context.signal.aborted) throw context.signal.reason;
+    throw error;
+  } finally {
+    await opened.folder.close();
+  }
+}
+
+async function stages(opened: OpenedRun, until: Stage, context: PipelineContext): Promise<RunResult> {
+  const reaches = (stage: Stage): boolean => STAGES.indexOf(until) >= STAGES.indexOf(stage);
+  const plan = await planStage(opened, context);
+  const none = { folder: opened.folder.path, plan, extract: null, probes: [], metrics: null, headline: [] };
+  if (!reaches('extract')) return none;
+  const extract = await extractStage(opened, plan, context);
+  await opened.folder.note('extract', {
+    computedTokens: extract.computedTokens,
+    seconds: extract.seconds,
+    rows: extract.rows,
+    width: extract.width,
+  });
+  if (extract.peakRssBytes > 0) await opened.folder.note('peakRssBytes', extract.peakRssBytes);
+  if (!reaches('train')) return { ...none, extract };
+
+  const features = await openFeatures(opened.folder.path, extract.shards);
+  const { gemm, close } = await createGemm({ threads: opened.config.model.threads });
+  try {
+    const fit = createFitReaders(opened.config.train.tolerance);
+    const { parts, figures } = await forecastStage(opened, plan, features, fit, gemm, context);
+    const probes = await writeProbes(opened, parts);
+    const base = { ...none, extract, probes };
+    if (!reaches('forecast')) return base;
+    const exclusions = [
+      ...opened.exclusions,
+      ...plan.exclusions,
+      ...extract.skipped,
+      ...parts.flatMap((part) => part.result.exclusions),
+    ];
+    await writeScores(opened.folder.path, parts);
+    await writeExclusions(opened.folder.path, exclusions);
+    const all: Figure[] = [...figures];
+    if (reaches('intervene')) {
+      const intervened = interveneStage(opened, parts);
+      all.push(...intervened.figures);
+      await writeParquet(
+        join(opened.folder.path, 'interventions.parquet'),
+        {
+          episode: 'VARCHAR',
+          model: 'VARCHAR',
+          condition: 'VARCHAR',
+          population: 'VARCHAR',
+          reader: 'VARCHAR',
+          policy: 'VARCHAR',
+          alpha: 'DOUBLE',
+          unsafe: 'BOOLEAN',
+          outcome: 'VARCHAR',
+          stopTurn: 'INTEGER',
+          stopPosition: 'VARCHAR',
+          lead: 'INTEGER',
+          success: 'BOOLEAN',
+        },
+        intervened.outcomes as unknown as Record<string, Cell>[],
+      );
+    }
+    const metrics: Metrics = { schemaVersion: 1, run: runName(opened), figures: all };
+    await writeMetrics(opened.folder.path, metrics);
+    if (!reaches('report')) return { ...base, metrics };
+    const report = await reportStage(opened, plan, extract, parts, metrics, exclusions);
+    await writeFileAtomic(join(opened.folder.path, 'report.html'), report.html);
+    return { ...base, metrics, headline: report.headline };
+  } finally {
+    await close();
+  }
+}
+
+/** Every landmark's probe, refitted on all rows, with its card. */
+async function writeProbes(opened: OpenedRun, parts: readonly ForecastPart[]): Promise<string[]> {
+  const folders: string[] = [];
+  for (const part of parts) {
+    for (const release of part.result.releases) {
+      folders.push(
+        await saveProbe(join(opened.folder.path, 'probes'), release.probe, {
+          model: {
+            name: part.model,
+            hashes: opened.model.hashes,
+            tokenizer: opened.chat.tokenizer.sha256,
+            template: opened.chat.template.sha256,
+          },
+          training: {
+            run: runName(opened),
+            rows: release.trainingRows,
+            positives: release.positives,
+            groups: release.groups,
+            population: part.episodes.some((meta) => meta.world !== 'none') ? 'x-' : 'all',
+            condition: part.condition,
+            role: opened.config.replay.role,
+            seed: opened.config.seed,
+          },
+          auroc: release.auroc,
+          versions: { forewarn: await packageVersion() },
+          notGoodFor: [
+            'another model, another quantisation or another chat template: the card holds the hashes it was trained on',
+            'positions or landmarks other than its own',
+            'claims that the model knew: see the baselines of its run',
+            ...(opened.config.replay.role === 'reader'
+              ? ['what the acting agent knew: these are states of a model that read its transcript']
+              : []),
+          ],
+        }),
+      );
+    }
+  }
+  return folders;
+}
+
+async function writeScores(folder: string, parts: readonly ForecastPart[]): Promise<void> {
+  await writeParquet(
+    join(folder, 'scores.parquet'),
+    {
+      episode: 'VARCHAR',
+      model: 'VARCHAR',
+      condition: 'VARCHAR',
+      population: 'VARCHAR',
+      target: 'VARCHAR',
+      landmark: 'VARCHAR',
+      position: 'VARCHAR',
+      turn: 'INTEGER',
+      reader: 'VARCHAR',
+      tap: 'VARCHAR',
+      fold: 'INTEGER',
+      group: 'INTEGER',
+      label: 'INTEGER',
+      score: 'DOUBLE',
+      calibrated: 'DOUBLE',
+    },
+    parts.flatMap((part) => part.result.scores) as unknown as Record<string, Cell>[],
+  );
+}
+
+async function writeExclusions(folder: string, exclusions: readonly Exclusion[]): Promise<void> {
+  await writeParquet(
+    join(folder, 'exclusions.parquet'),
+    {
+      stage: 'VARCHAR',
+      episode: 'VARCHAR',
+      file: 'VARCHAR',
+      row: 'INTEGER',
+      turn: 'INTEGER',
+      reason: 'VARCHAR',
+      detail: 'VARCHAR',
+    },
+    exclusions as unknown as Record<string, Cell>[],
+  );
+}
