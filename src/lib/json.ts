@@ -42,7 +42,9 @@ export function isJsonArray(value: JsonValue | undefined): value is readonly Jso
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 // oxlint-disable-next-line no-control-regex -- JSON forbids exactly these characters inside strings
 const PLAIN = /[^"\\\u0000-\u001f]*/y;
-const SPACE = /[ \t\n\r]*/y;
+const BACKSLASH = 92;
+/** Keys and words below this length are looked at character by character. From 13 on a V8 slice keeps the whole text alive. */
+const SHORT = 13;
 const ESCAPES: Readonly<Record<string, string>> = {
   '"': '"',
   '\\': '\\',
@@ -65,9 +67,7 @@ export function parseJson(text: string, options: JsonOptions = {}): JsonValue {
   let at = 0;
   let lastKey = '';
   const space = (): void => {
-    SPACE.lastIndex = at;
-    SPACE.exec(text);
-    at = SPACE.lastIndex;
+    for (let c = text.charCodeAt(at); c === 32 || c === 10 || c === 13 || c === 9; c = text.charCodeAt(at)) at += 1;
   };
   const word = (literal: string): boolean => {
     if (!text.startsWith(literal, at)) return false;
@@ -75,6 +75,35 @@ export function parseJson(text: string, options: JsonOptions = {}): JsonValue {
     return true;
   };
   const string = (): string => {
+    let quote = text.indexOf('"', at + 1);
+    if (quote >= 0 && quote - at < SHORT) {
+      let plain = at + 1;
+      for (let c = text.charCodeAt(plain); c !== BACKSLASH && c >= 32 && plain < quote; c = text.charCodeAt(plain))
+        plain += 1;
+      if (plain === quote) {
+        const out = text.slice(at + 1, quote);
+        at = quote + 1;
+        return out;
+      }
+    }
+    for (; quote >= 0; quote = text.indexOf('"', quote + 1)) {
+      let slashes = 0;
+      while (text.charCodeAt(quote - 1 - slashes) === BACKSLASH) slashes += 1;
+      if (slashes % 2 === 0) break;
+    }
+    if (quote >= 0) {
+      try {
+        // The engine's own reader is three times as fast, and what it returns is a copy.
+        const out = JSON.parse(text.slice(at, quote + 1)) as string;
+        at = quote + 1;
+        return out;
+      } catch {
+        // Not a string it takes: read on slowly, for the place of the error.
+      }
+    }
+    return slowString();
+  };
+  const slowString = (): string => {
     at += 1;
     let out = '';
     for (;;) {
