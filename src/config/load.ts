@@ -44,7 +44,7 @@ function knownKeys(path: readonly PropertyKey[]): readonly string[] {
 /** Reads, merges and checks a configuration. @throws UserError (2) naming file, line and key path */
 export async function loadConfig(path: string, flags: Flags = {}): Promise<LoadedConfig> {
   const file = await readYaml(path);
-  let merged = merge(DEFAULTS as unknown as Plain, file.value as Plain);
+  let merged = merge(DEFAULTS, file.value as Plain);
   for (const [dotted, value] of Object.entries(flags)) {
     if (value === undefined) continue;
     const nested = dotted.split('.').reduceRight<unknown>((inner, key) => ({ [key]: inner }), value) as Plain;

@@ -96,12 +96,12 @@ export async function readYaml(path: string): Promise<YamlFile> {
       merge: false,
     }) as readonly Document.Parsed[];
   } catch (error) {
-    fail(null, 'YAML', (error as Error).message.split('\n')[0]!, 'Correct the file');
+    fail(null, 'YAML', (error as Error).message.split('\n')[0], 'Correct the file');
     throw error;
   }
   if (documents.length === 0) fail(null, 'a mapping', 'an empty file', 'See configs/ for examples');
   const line = (node: { range?: readonly number[] | null } | null | undefined): number | null =>
-    node?.range ? counter.linePos(node.range[0]!).line : null;
+    node?.range ? counter.linePos(node.range[0]).line : null;
   if (documents.length > 1)
     fail(
       text.split('\n').findIndex((row, index) => index > 0 && /^---(\s|$)/.test(row)) + 1,
@@ -109,14 +109,14 @@ export async function readYaml(path: string): Promise<YamlFile> {
       `${documents.length} documents`,
       'Remove the --- line',
     );
-  const document = documents[0]!;
+  const document = documents[0];
   const error = document.errors[0];
   if (error) {
     const at = error.linePos?.[0].line ?? null;
     const got =
       error.code === 'DUPLICATE_KEY'
         ? `the key ${JSON.stringify(/[^\s:]+/.exec(text.slice(error.pos[0]))?.[0] ?? '')} twice (duplicate)`
-        : error.message.split('\n')[0]!.replace(/ at line.*$/, '');
+        : error.message.split('\n')[0].replace(/ at line.*$/, '');
     fail(
       at,
       error.code === 'TAB_AS_INDENT'
@@ -133,7 +133,7 @@ export async function readYaml(path: string): Promise<YamlFile> {
     fail(
       warning.linePos?.[0].line ?? null,
       'plain values',
-      warning.message.split('\n')[0]!.replace(/ at line.*$/, ''),
+      warning.message.split('\n')[0].replace(/ at line.*$/, ''),
       'Remove the tag',
     );
   let aliases = 0;
@@ -166,7 +166,7 @@ export async function readYaml(path: string): Promise<YamlFile> {
     value = document.toJS({ maxAliasCount: 20 });
     JSON.stringify(value);
   } catch (e) {
-    fail(null, 'a tree of plain values, few aliases', (e as Error).message.split('\n')[0]!, 'Write the values out');
+    fail(null, 'a tree of plain values, few aliases', (e as Error).message.split('\n')[0], 'Write the values out');
   }
   if (value === null || value === undefined)
     fail(null, 'a mapping', 'a file without content (empty)', 'See configs/ for examples');
@@ -177,7 +177,7 @@ export async function readYaml(path: string): Promise<YamlFile> {
     for (const [index, key] of keys.entries()) {
       if (isMap(node)) {
         const pair = node.items.find((item) => isScalar(item.key) && String(item.key.value) === String(key));
-        if (!pair) return (node as Node | null) ?? null;
+        if (!pair) return node ?? null;
         // A block starts on the line after its key; the key is where a reader looks.
         node = index === keys.length - 1 && !isScalar(pair.value) ? pair.key : pair.value;
       } else if (node !== null && typeof node === 'object' && 'items' in node)
@@ -197,17 +197,19 @@ export async function readYaml(path: string): Promise<YamlFile> {
   };
 }
 
+const dotted = (keys: readonly PropertyKey[]): string => keys.map(String).join('.');
+
 /** Edit distance, for "did you mean". */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i += 1) {
     const next = [i];
     for (let j = 1; j <= b.length; j += 1) {
-      next.push(Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)));
+      next.push(Math.min(row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1)));
     }
     row = next;
   }
-  return row[b.length]!;
+  return row[b.length];
 }
 
 function describe(value: unknown): string {
@@ -229,7 +231,7 @@ export function explain(
 ): UserError {
   // An unknown key explains what follows from it; the outermost first.
   const unknown = error.issues.filter((item) => item.code === 'unrecognized_keys');
-  const issue = ([...unknown].sort((a, b) => a.path.length - b.path.length)[0] ?? error.issues[0]!) as z.core.$ZodIssue;
+  const issue = ([...unknown].sort((a, b) => a.path.length - b.path.length)[0] ?? error.issues[0]) as z.core.$ZodIssue;
   const deepest = ((): { path: PropertyKey[]; message: string; keys?: string[] } => {
     let current: z.core.$ZodIssue = issue;
     let base = [...issue.path];
@@ -248,13 +250,12 @@ export function explain(
       ...(current.code === 'unrecognized_keys' ? { keys: current.keys } : {}),
     };
   })();
-  const dotted = (keys: readonly PropertyKey[]): string => keys.map(String).join('.');
   const at = (keys: readonly PropertyKey[]): string => {
     const line = file?.lineOf(keys) ?? null;
     return `${file?.path ?? 'command line'}${line === null ? '' : `:${line}`}`;
   };
   if (deepest.keys) {
-    const key = deepest.keys[0]!;
+    const key = deepest.keys[0];
     const names = known(deepest.path);
     const near = [...names].sort((a, b) => distance(key, a) - distance(key, b))[0];
     const path = [...deepest.path, key];

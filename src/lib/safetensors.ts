@@ -1,6 +1,8 @@
-import { open, readFile, stat } from 'node:fs/promises';
-import { CorruptFileError } from '../errors.ts';
-import { MAX_DEPTH } from './json.ts';
+import { type FileHandle, open } from 'node:fs/promises';
+import { CorruptFileError, DataError } from '../errors.ts';
+import { countNonFinite, toFloat32 } from './float-formats.ts';
+import { isJsonArray, isJsonNumber, isJsonObject, type JsonError, parseJson, stringifyJson } from './json.ts';
+import type { JsonObject, JsonValue } from '../types.ts';
 
 /**
  * Strict reader and writer of safetensors (github.com/huggingface/safetensors, README "Format"): 8 bytes little-endian
@@ -11,7 +13,7 @@ import { MAX_DEPTH } from './json.ts';
 /** The reference reader's limit. */
 const MAX_HEADER_BYTES = 100_000_000;
 
-const DTYPE_BITS: Readonly<Record<string, number>> = {
+const DTYPE_BITS: Readonly<Record<string, number>> = Object.freeze({
   BOOL: 8,
   U8: 8,
   I8: 8,
@@ -34,7 +36,7 @@ const DTYPE_BITS: Readonly<Record<string, number>> = {
   F4: 4,
   F6_E2M3: 6,
   F6_E3M2: 6,
-};
+});
 
 export interface TensorInfo {
   readonly dtype: string;
@@ -52,203 +54,179 @@ export interface SafetensorsHeader {
   readonly fileBytes: number;
 }
 
-/** JSON.parse hides duplicate keys (the last wins), so the two levels that matter are walked by hand. */
-function parseHeader(text: string, refuse: (got: string) => never): Map<string, Map<string, unknown>> {
-  const parsed: unknown = (() => {
-    try {
-      return JSON.parse(text) as unknown;
-    } catch (error) {
-      return refuse(`a header that is not JSON (${(error as Error).message})`);
-    }
-  })();
-  if (parsed === null || typeof parsed !== 'object' || Array.isArray(parsed)) refuse('a header that is no object');
-  const stack: (Set<string> | null)[] = [];
-  let expectKey = false;
-  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]/g)) {
-    const top = stack.at(-1);
-    if (token === '{') {
-      stack.push(new Set());
-      expectKey = true;
-    } else if (token === '[') {
-      stack.push(null);
-      expectKey = false;
-    } else if (token === '}' || token === ']') {
-      stack.pop();
-      expectKey = false;
-    } else if (token === ',') expectKey = top instanceof Set;
-    else if (token === ':') expectKey = false;
-    else if (expectKey && top instanceof Set) {
-      const key = JSON.parse(token) as string;
-      if (top.has(key)) refuse(`the key ${JSON.stringify(key)} twice`);
-      top.add(key);
-    }
-    if (stack.length > MAX_DEPTH) refuse(`a header nested deeper than ${MAX_DEPTH}`);
-  }
-  const out = new Map<string, Map<string, unknown>>();
-  for (const [name, entry] of Object.entries(parsed as object)) {
-    if (entry === null || typeof entry !== 'object' || Array.isArray(entry))
-      refuse(`${JSON.stringify(name)} that is no object`);
-    out.set(name, new Map(Object.entries(entry as object)));
-  }
-  return out;
+type Refuse = (expected: string, got: string) => never;
+
+const quote = (text: string): string => JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
+const show = (value: JsonValue | undefined): string =>
+  value === undefined ? 'nothing' : stringifyJson(value).slice(0, 80);
+
+/** A whole number ≥ 0 as it was written: 1.5, 1e0 and −1 are none, as for the reference reader. */
+function countOf(value: JsonValue | undefined): number | null {
+  if (!isJsonNumber(value) || !/^\d+$/.test(value.lexeme)) return null;
+  const number = Number(value.lexeme);
+  return Number.isSafeInteger(number) ? number : null;
 }
 
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+function counts(value: JsonValue | undefined): number[] | null {
+  if (!isJsonArray(value)) return null;
+  const list = value.map(countOf);
+  return list.every((item) => item !== null) ? list : null;
+}
 
-function checkTensor(
-  name: string,
-  entry: Map<string, unknown>,
-  text: string,
-  refuse: (got: string) => never,
-): TensorInfo {
+function checkTensor(name: string, entry: JsonObject, refuse: Refuse): TensorInfo {
+  const where = ` in tensor ${quote(name)}`;
   const dtype = entry.get('dtype');
-  const shape = entry.get('shape');
-  const offsets = entry.get('data_offsets');
-  const bits = typeof dtype === 'string' ? DTYPE_BITS[dtype] : undefined;
-  if (typeof dtype !== 'string' || bits === undefined)
-    return refuse(`dtype ${JSON.stringify(dtype)} in tensor ${JSON.stringify(name)}`);
-  if (!Array.isArray(shape) || !shape.every(isCount))
-    return refuse(`shape ${JSON.stringify(shape)} in tensor ${JSON.stringify(name)}`);
-  // 1e0 and 2.0 are integers to JavaScript but not to the reference reader.
-  const written =
-    new RegExp(`"shape"\\s*:\\s*\\[[^\\]]*[.eE]`).test(text) ||
-    new RegExp(`"data_offsets"\\s*:\\s*\\[[^\\]]*[.eE]`).test(text);
-  if (written) return refuse('a shape or offset written as a fraction or with an exponent');
-  if (!Array.isArray(offsets) || offsets.length !== 2 || !offsets.every(isCount)) {
-    return refuse(`data_offsets ${JSON.stringify(offsets)} in tensor ${JSON.stringify(name)}`);
-  }
-  const [start, end] = offsets as [number, number];
-  let count = 1;
-  for (const size of shape as number[]) count *= size;
-  const bytes = (count * bits) / 8;
-  if (!Number.isSafeInteger(bytes))
-    return refuse(`a shape of ${JSON.stringify(shape)} in tensor ${JSON.stringify(name)}, which no file holds`);
-  if (end - start !== bytes) {
-    return refuse(
-      `${end - start} bytes for tensor ${JSON.stringify(name)} of ${dtype} ${JSON.stringify(shape)}, which needs ${bytes}`,
-    );
-  }
+  const bits = typeof dtype === 'string' && Object.hasOwn(DTYPE_BITS, dtype) ? DTYPE_BITS[dtype] : null;
+  if (bits === null) return refuse(`a known dtype${where}`, show(dtype));
+  const shape = counts(entry.get('shape'));
+  if (shape === null) return refuse(`a shape of whole numbers ≥ 0${where}`, show(entry.get('shape')));
+  const offsets = counts(entry.get('data_offsets'));
+  if (offsets?.length !== 2) return refuse(`two data_offsets${where}`, show(entry.get('data_offsets')));
   for (const key of entry.keys()) {
     if (key !== 'dtype' && key !== 'shape' && key !== 'data_offsets')
-      refuse(`the unknown field ${JSON.stringify(key)} in tensor ${JSON.stringify(name)}`);
+      refuse(`dtype, shape and data_offsets${where}`, `the field ${quote(key)}`);
   }
-  return { dtype, shape: shape as number[], start, end };
+  const bytes = (shape.reduce((product, size) => product * size, 1) * bits) / 8;
+  if (!Number.isSafeInteger(bytes))
+    return refuse(`a shape that fits its data_offsets${where}`, `${show(entry.get('shape'))}, an overflow`);
+  const [start, end] = offsets as [number, number];
+  if (end - start !== bytes)
+    return refuse(`${bytes} bytes for ${show(dtype)} ${show(entry.get('shape'))}${where}`, `${end - start}`);
+  return { dtype: dtype as string, shape, start, end };
 }
 
-/** Reads and checks the header; the data is left on disk. @throws CorruptFileError (65) naming what is wrong */
-export async function readSafetensorsHeader(path: string): Promise<SafetensorsHeader> {
-  const refuse = (got: string): never => {
-    throw new CorruptFileError(
-      `${path}: expected a safetensors file, got ${got}. Make the file again or fetch it again`,
+/** The tensors tile the data: no hole, no overlap, nothing after the last. */
+function checkTiling(tensors: ReadonlyMap<string, TensorInfo>, dataBytes: number, refuse: Refuse): void {
+  const ordered = [...tensors].sort(([, a], [, b]) => a.start - b.start || a.end - b.end);
+  let at = 0;
+  for (const [name, tensor] of ordered) {
+    if (tensor.start !== at)
+      refuse(
+        `tensor ${quote(name)} at byte ${at}`,
+        `byte ${tensor.start} (${tensor.start < at ? 'it overlaps another' : 'a hole before it'})`,
+      );
+    at = tensor.end;
+  }
+  if (at !== dataBytes)
+    refuse(
+      `${at} bytes of data`,
+      `${dataBytes} (${dataBytes < at ? 'the file is truncated' : 'more than the tensors hold'})`,
     );
+}
+
+async function readExactly(file: FileHandle, out: Uint8Array, position: number, refuse: Refuse): Promise<void> {
+  // A single read of 2 GiB or more throws.
+  const most = 1 << 30;
+  for (let at = 0; at < out.length;) {
+    const { bytesRead } = await file.read(out, at, Math.min(most, out.length - at), position + at);
+    if (bytesRead === 0) refuse(`${out.length} bytes at ${position}`, `${at} (the file was cut while it was read)`);
+    at += bytesRead;
+  }
+}
+
+const refuseFor =
+  (path: string): Refuse =>
+  (expected, got) => {
+    throw new CorruptFileError(`${path}: expected ${expected}, got ${got}. Make the file again or fetch it again`);
   };
-  const fileBytes = (await stat(path)).size;
-  if (fileBytes < 8) refuse(`${fileBytes} bytes, fewer than the 8 of the header length`);
-  const file = await open(path, 'r');
+
+async function withFile<T>(path: string, body: (file: FileHandle, bytes: number) => Promise<T>): Promise<T> {
+  let file: FileHandle;
   try {
-    const prefix = Buffer.alloc(8);
-    await file.read(prefix, 0, 8, 0);
-    if (prefix.toString('latin1').startsWith('version ')) refuse('a Git LFS pointer: run git lfs pull');
-    const long = prefix.readBigUInt64LE(0);
-    if (long > BigInt(MAX_HEADER_BYTES)) refuse(`a header of ${long} bytes, more than the ${MAX_HEADER_BYTES} allowed`);
-    const headerBytes = Number(long);
-    if (headerBytes > fileBytes - 8) refuse(`a header of ${headerBytes} bytes in a file of ${fileBytes}`);
-    if (headerBytes < 2) refuse('an empty header');
-    const raw = Buffer.alloc(headerBytes);
-    await file.read(raw, 0, headerBytes, 8);
-    let text: string;
-    try {
-      text = new TextDecoder('utf-8', { fatal: true }).decode(raw);
-    } catch {
-      return refuse('a header that is not UTF-8');
-    }
-    const entries = parseHeader(text, refuse);
-    const tensors = new Map<string, TensorInfo>();
-    const metadata = new Map<string, string>();
-    for (const [name, entry] of entries) {
-      if (name === '__metadata__') {
-        for (const [key, value] of entry) {
-          if (typeof value !== 'string') refuse(`metadata ${JSON.stringify(key)} that is no text`);
-          metadata.set(key, value as string);
-        }
-      } else tensors.set(name, checkTensor(name, entry, text, refuse));
-    }
-    const dataStart = 8 + headerBytes;
-    const ordered = [...tensors].sort(([, a], [, b]) => a.start - b.start || a.end - b.end);
-    let at = 0;
-    for (const [name, tensor] of ordered) {
-      if (tensor.start !== at)
-        refuse(
-          `a ${tensor.start < at ? 'tensor that overlaps another' : 'hole'} at byte ${at} (tensor ${JSON.stringify(name)})`,
-        );
-      at = tensor.end;
-    }
-    if (dataStart + at !== fileBytes) refuse(`${fileBytes} bytes where the header promises ${dataStart + at}`);
-    return { tensors, metadata, dataStart, fileBytes };
+    file = await open(path, 'r');
+  } catch (error) {
+    throw new DataError(
+      `${path}: expected a readable safetensors file, got ${(error as NodeJS.ErrnoException).code ?? 'an error'}. Check the path`,
+      { cause: error },
+    );
+  }
+  try {
+    const stat = await file.stat();
+    if (!stat.isFile()) refuseFor(path)('a safetensors file', 'a folder, pipe or device');
+    return await body(file, stat.size);
   } finally {
     await file.close();
   }
 }
 
-/** Bytes of one tensor, or of rows [from, to) of its first axis, in a buffer of its own (aligned for typed arrays). */
+/** Reads and checks the header; the data is left on disk. @throws CorruptFileError (65) naming what is wrong */
+export async function readSafetensorsHeader(path: string): Promise<SafetensorsHeader> {
+  const refuse = refuseFor(path);
+  return withFile(path, async (file, fileBytes) => {
+    if (fileBytes < 8) refuse('a safetensors file of at least 8 bytes', `${fileBytes}`);
+    const prefix = Buffer.alloc(8);
+    await readExactly(file, prefix, 0, refuse);
+    if (prefix.toString('latin1') === 'version ') refuse('a safetensors file', 'a Git LFS pointer: run git lfs pull');
+    const long = prefix.readBigUInt64LE(0);
+    // Checked as a BigInt before anything of that size is allocated.
+    if (long > BigInt(MAX_HEADER_BYTES)) refuse(`a header of at most ${MAX_HEADER_BYTES} bytes`, `${long}`);
+    const headerBytes = Number(long);
+    if (headerBytes > fileBytes - 8) refuse(`a header of at most ${fileBytes - 8} bytes (the file's size)`, `${long}`);
+    if (headerBytes < 2) refuse('a JSON header', `one of length ${headerBytes}`);
+    const raw = Buffer.alloc(headerBytes);
+    await readExactly(file, raw, 8, refuse);
+    const { tensors, metadata } = parseHeader(raw, refuse);
+    checkTiling(tensors, fileBytes - 8 - headerBytes, refuse);
+    return { tensors, metadata, dataStart: 8 + headerBytes, fileBytes };
+  });
+}
+
+function parseHeader(raw: Buffer, refuse: Refuse): Pick<SafetensorsHeader, 'tensors' | 'metadata'> {
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(raw);
+  } catch {
+    return refuse('a header in UTF-8', 'invalid bytes');
+  }
+  let parsed: JsonValue;
+  try {
+    // Strict: a duplicate key, which JSON.parse hides, is an error.
+    parsed = parseJson(text, { strict: true });
+  } catch (error) {
+    return refuse('a header that is JSON with each key once', (error as JsonError).message);
+  }
+  if (!isJsonObject(parsed))
+    return refuse('a header that is a JSON object', isJsonArray(parsed) ? 'an array' : show(parsed));
+  const tensors = new Map<string, TensorInfo>();
+  const metadata = new Map<string, string>();
+  for (const [name, entry] of parsed) {
+    if (!isJsonObject(entry)) return refuse(`an object under ${quote(name)}`, show(entry));
+    if (name === '__metadata__') {
+      for (const [key, value] of entry) {
+        if (typeof value !== 'string') return refuse(`text under __metadata__.${key}`, show(value));
+        metadata.set(key, value);
+      }
+    } else tensors.set(name, checkTensor(name, entry, refuse));
+  }
+  return { tensors, metadata };
+}
+
+/**
+ * Bytes of one tensor, or of rows [from, to) of its first axis, in a buffer of its own (aligned for typed arrays).
+ * @throws CorruptFileError (65) when there is no such tensor or the file ends early
+ */
 export async function readTensorBytes(
   path: string,
   header: SafetensorsHeader,
   name: string,
   rows?: { readonly from: number; readonly to: number },
 ): Promise<Uint8Array<ArrayBuffer>> {
+  const refuse = refuseFor(path);
   const tensor = header.tensors.get(name);
-  if (!tensor) {
-    throw new CorruptFileError(
-      `${path}: expected the tensor ${JSON.stringify(name)}, got ${[...header.tensors.keys()].slice(0, 8).join(', ') || 'none'}`,
-    );
-  }
+  if (!tensor)
+    return refuse(`the tensor ${quote(name)}`, [...header.tensors.keys()].slice(0, 8).join(', ') || 'no tensor');
   let { start, end } = tensor;
   if (rows) {
-    const rowBytes = tensor.shape[0] === 0 ? 0 : (tensor.end - tensor.start) / (tensor.shape[0] ?? 1);
+    const count = tensor.shape[0] ?? 0;
+    if (!(rows.from >= 0 && rows.from <= rows.to && rows.to <= count))
+      throw new RangeError(`${path}: rows ${rows.from} to ${rows.to} of ${count} in ${name}`);
+    const rowBytes = count === 0 ? 0 : (end - start) / count;
     end = start + rows.to * rowBytes;
     start += rows.from * rowBytes;
   }
   const out = new Uint8Array(end - start);
-  const file = await open(path, 'r');
-  try {
-    for (let at = 0; at < out.length;) {
-      const { bytesRead } = await file.read(out, at, Math.min(1 << 30, out.length - at), header.dataStart + start + at);
-      if (bytesRead === 0) throw new CorruptFileError(`${path}: expected ${out.length} bytes of ${name}, got ${at}`);
-      at += bytesRead;
-    }
-  } finally {
-    await file.close();
-  }
+  await withFile(path, (file) => readExactly(file, out, header.dataStart + start, refuse));
   return out;
-}
-
-/** float32 values of a tensor stored as F32, F64, F16 or BF16. */
-export function toFloat32(bytes: Uint8Array<ArrayBuffer>, dtype: string): Float32Array<ArrayBuffer> {
-  if (dtype === 'F32') return new Float32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
-  if (dtype === 'F64') return Float32Array.from(new Float64Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 8));
-  if (dtype === 'BF16' || dtype === 'F16') {
-    const half = new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 2);
-    const words = new Uint32Array(half.length);
-    for (let i = 0; i < half.length; i += 1) words[i] = dtype === 'BF16' ? half[i]! << 16 : halfToFloatBits(half[i]!);
-    return new Float32Array(words.buffer);
-  }
-  throw new CorruptFileError(`expected a floating tensor, got ${dtype}`);
-}
-
-function halfToFloatBits(h: number): number {
-  const sign = (h & 0x8000) << 16;
-  const exponent = (h >> 10) & 0x1f;
-  let fraction = h & 0x3ff;
-  if (exponent === 0x1f) return sign | 0x7f800000 | (fraction << 13);
-  if (exponent !== 0) return sign | ((exponent + 112) << 23) | (fraction << 13);
-  if (fraction === 0) return sign;
-  let e = 113;
-  while ((fraction & 0x400) === 0) {
-    fraction <<= 1;
-    e -= 1;
-  }
-  return sign | (e << 23) | ((fraction & 0x3ff) << 13);
 }
 
 export interface TensorToWrite {
@@ -258,45 +236,54 @@ export interface TensorToWrite {
   readonly data: ArrayBufferView;
 }
 
-/** The parts of a file, ready for an atomic write. Wider types first (as the reference writer does), data on 64 bytes. */
+/**
+ * The parts of a file, ready for an atomic write. Wider types first (as the reference writer does); the data begins on a
+ * multiple of 64 bytes, so that readers can map typed arrays onto it. The order of the input changes nothing.
+ */
 export function encodeSafetensors(
   tensors: readonly TensorToWrite[],
   metadata: Readonly<Record<string, string>> = {},
 ): Uint8Array[] {
-  const ordered = [...tensors].sort(
-    (a, b) => DTYPE_BITS[b.dtype]! - DTYPE_BITS[a.dtype]! || (a.name < b.name ? -1 : 1),
-  );
+  const ordered = [...tensors].sort((a, b) => DTYPE_BITS[b.dtype] - DTYPE_BITS[a.dtype] || (a.name < b.name ? -1 : 1));
   const header: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
   if (Object.keys(metadata).length > 0) header['__metadata__'] = metadata;
   const parts: Uint8Array[] = [];
   let at = 0;
-  for (const tensor of ordered) {
-    const bytes = new Uint8Array(tensor.data.buffer, tensor.data.byteOffset, tensor.data.byteLength);
-    const count = tensor.shape.reduce((a, b) => a * b, 1);
-    if (bytes.length * 8 !== count * DTYPE_BITS[tensor.dtype]!)
-      throw new RangeError(`${tensor.name}: ${bytes.length} bytes for ${tensor.dtype} ${tensor.shape}`);
-    header[tensor.name] = { dtype: tensor.dtype, shape: tensor.shape, data_offsets: [at, at + bytes.length] };
+  for (const { name, dtype, shape, data } of ordered) {
+    if (name in header || name === '__metadata__') throw new RangeError(`the tensor name ${quote(name)} is taken`);
+    const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+    const count = shape.reduce((a, b) => a * b, 1);
+    if (bytes.length * 8 !== count * DTYPE_BITS[dtype])
+      throw new RangeError(`${name}: ${bytes.length} bytes for ${dtype} [${shape.join(', ')}]`);
+    header[name] = { dtype, shape, data_offsets: [at, at + bytes.length] };
     at += bytes.length;
     parts.push(bytes);
   }
   const json = Buffer.from(JSON.stringify(header));
   const padded = Math.ceil((8 + json.length) / 64) * 64 - 8;
+  if (padded > MAX_HEADER_BYTES) throw new RangeError(`a header of ${padded} bytes, more than ${MAX_HEADER_BYTES}`);
   const head = Buffer.alloc(8 + padded, 0x20);
   head.writeBigUInt64LE(BigInt(padded), 0);
   json.copy(head, 8);
   return [head, ...parts];
 }
 
-/** A whole small file in memory: names → float32 values. For probes and tests; shards are read by row. */
+/**
+ * All floating tensors of a file in memory. Other types are left out.
+ * @throws CorruptFileError (65) naming the tensor that holds a value which is not finite
+ */
 export async function readFloatTensors(
   path: string,
-): Promise<Map<string, { readonly shape: readonly number[]; readonly data: Float32Array }>> {
+): Promise<Map<string, { readonly shape: readonly number[]; readonly data: Float32Array<ArrayBuffer> }>> {
   const header = await readSafetensorsHeader(path);
-  const whole = await readFile(path);
-  const out = new Map<string, { readonly shape: readonly number[]; readonly data: Float32Array }>();
+  const out = new Map<string, { readonly shape: readonly number[]; readonly data: Float32Array<ArrayBuffer> }>();
   for (const [name, tensor] of header.tensors) {
-    const bytes = Uint8Array.from(whole.subarray(header.dataStart + tensor.start, header.dataStart + tensor.end));
-    out.set(name, { shape: tensor.shape, data: toFloat32(bytes, tensor.dtype) });
+    if (!['F32', 'F64', 'F16', 'BF16'].includes(tensor.dtype)) continue;
+    const data = toFloat32(await readTensorBytes(path, header, name), tensor.dtype);
+    const bad = countNonFinite(data);
+    if (bad > 0)
+      refuseFor(path)(`finite values in tensor ${quote(name)}`, `${bad} that are infinite or NaN (Inf, NaN)`);
+    out.set(name, { shape: tensor.shape, data });
   }
   return out;
 }

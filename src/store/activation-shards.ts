@@ -1,9 +1,9 @@
-import { existsSync } from 'node:fs';
-import { mkdir, readFile, stat, unlink } from 'node:fs/promises';
+import { readFile, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CorruptFileError, DataError } from '../errors.ts';
+import { CorruptFileError, DataError, MismatchError } from '../errors.ts';
 import { removeOrphans, writeFileAtomic } from '../lib/atomic-write.ts';
-import { sha256, sha256File } from '../lib/content-hash.ts';
+import { sha256File, sha256Parts } from '../lib/content-hash.ts';
+import { toBfloat16, toFloat16 } from '../lib/float-formats.ts';
 import { encodeSafetensors, type TensorToWrite } from '../lib/safetensors.ts';
 import type { Exclusion, FeatureKey, Tap } from '../types.ts';
 
@@ -41,99 +41,106 @@ export interface ShardContent {
 const base = (folder: string, shard: number): string =>
   join(folder, 'activations', `shard-${String(shard).padStart(5, '0')}`);
 
+export const shardPath = (folder: string, shard: number): string => `${base(folder, shard)}.safetensors`;
+
 const FLOAT16_MAX = 65_504;
+const FLOAT32_MAX = 3.4028234663852886e38;
 
-function toBfloat16(data: Float32Array): Uint16Array {
-  const bits = new Uint32Array(data.buffer, data.byteOffset, data.length);
-  // Round to nearest even, as PyTorch does.
-  return Uint16Array.from(bits, (value) => (value + 0x7fff + ((value >>> 16) & 1)) >>> 16);
-}
-
-function toFloat16(data: Float32Array): Uint16Array {
-  const bits = new Uint32Array(data.buffer, data.byteOffset, data.length);
-  return Uint16Array.from(bits, (value) => {
-    const sign = (value >>> 16) & 0x8000;
-    const exponent = ((value >>> 23) & 0xff) - 112;
-    let fraction = value & 0x7fffff;
-    if (exponent >= 31) return sign | 0x7c00;
-    if (exponent <= 0) {
-      if (exponent < -10) return sign;
-      fraction |= 0x800000;
-      const shift = 14 - exponent;
-      const half = 1 << (shift - 1);
-      const rounded = (fraction + half - 1 + ((fraction >>> shift) & 1)) >>> shift;
-      return sign | rounded;
-    }
-    const rounded = ((exponent << 23) | fraction) + 0xfff + ((fraction >>> 13) & 1);
-    return sign | (rounded >>> 13);
-  });
-}
-
-/** Counts what must never reach a probe. @throws DataError (65) naming tap and row */
+/**
+ * Largest magnitude per tap, of values that may reach a probe.
+ * @throws DataError (65) naming tap, position, turn and episode of the first value that may not
+ */
 function guard(content: ShardContent, dtype: Dtype): number[] {
+  const { keys, taps, width } = content;
+  const limit = dtype === 'float16' ? FLOAT16_MAX : FLOAT32_MAX;
   return content.data.map((data, tap) => {
+    if (data.length !== keys.length * width)
+      throw new RangeError(`${taps[tap]}: ${data.length} values for ${keys.length} rows of ${width}`);
     let most = 0;
     for (let index = 0; index < data.length; index += 1) {
-      const value = Math.abs(data[index]!);
-      if (!(value <= Number.MAX_VALUE)) {
-        const key = content.keys[Math.floor(index / content.width)]!;
-        throw new DataError(
-          `${content.taps[tap]}: expected finite activations, got ${data[index]} at ${key.position} of turn ${key.turn}, episode ${key.episode}. Use a float32 or bfloat16 export of the model`,
-        );
-      }
+      const value = Math.abs(data[index]);
       if (value > most) most = value;
-    }
-    if (dtype === 'float16' && most > FLOAT16_MAX) {
+      if (value <= limit) continue;
+      const { episode, turn, position } = keys[Math.floor(index / width)];
+      const where = `at ${position} of turn ${turn}, episode ${episode}`;
       throw new DataError(
-        `${content.taps[tap]}: expected magnitudes up to ${FLOAT16_MAX} for capture.dtype float16, got ${most}. Set capture.dtype to bfloat16 or float32`,
+        Number.isFinite(value)
+          ? `${taps[tap]}: expected magnitudes up to ${limit} for capture.dtype float16, got ${value} ${where}. Set capture.dtype to bfloat16 or float32`
+          : `${taps[tap]}: expected finite activations, got ${data[index]} ${where}. Use a float32 or bfloat16 export of the model`,
       );
     }
     return most;
   });
 }
 
-/** Publishes a shard: data first, then its done file. Returns the done file of whoever was first. */
+function encodeShard(content: ShardContent, dtype: Dtype): Uint8Array[] {
+  const shape = [content.keys.length, content.width];
+  const tensors = content.taps.map((tap, index): TensorToWrite => {
+    const data = content.data[index];
+    if (dtype === 'float32') return { name: tap, dtype: 'F32', shape, data };
+    if (dtype === 'float16') return { name: tap, dtype: 'F16', shape, data: toFloat16(data) };
+    return { name: tap, dtype: 'BF16', shape, data: toBfloat16(data) };
+  });
+  const rows = JSON.stringify(content.keys.map((key) => [key.episode, key.turn, key.position]));
+  return encodeSafetensors(tensors, { rows });
+}
+
+/**
+ * Publishes a shard: data first, then its done file. The first writer wins: a later one with the same bytes gets the
+ * first one's done file.
+ * @throws DataError (65) for values no probe may read, CorruptFileError (65) when two writers disagree, DiskError (74)
+ */
 export async function writeShard(
   folder: string,
   done: Pick<DoneFile, 'keyHash' | 'shard' | 'computedTokens' | 'seconds' | 'skipped' | 'dtype'>,
   content: ShardContent,
 ): Promise<DoneFile> {
-  await mkdir(join(folder, 'activations'), { recursive: true });
   const maxAbs = guard(content, done.dtype);
-  const shape = [content.keys.length, content.width];
-  const tensors = content.taps.map((tap, index): TensorToWrite => {
-    const data = content.data[index]!;
-    if (done.dtype === 'float32') return { name: tap, dtype: 'F32', shape, data };
-    if (done.dtype === 'float16') return { name: tap, dtype: 'F16', shape, data: toFloat16(data) };
-    return { name: tap, dtype: 'BF16', shape, data: toBfloat16(data) };
-  });
-  const rows = JSON.stringify(content.keys.map((key) => [key.episode, key.turn, key.position]));
-  const parts = encodeSafetensors(tensors, { rows });
-  const whole = Buffer.concat(parts);
-  const path = `${base(folder, done.shard)}.safetensors`;
-  await writeFileAtomic(path, whole, { exclusive: true });
-  const onDisk = await sha256File(path);
+  const parts = encodeShard(content, done.dtype);
+  const hash = sha256Parts(parts);
+  const path = shardPath(folder, done.shard);
+  const donePath = `${base(folder, done.shard)}.done.json`;
   const record: DoneFile = {
     ...done,
     rows: content.keys.length,
     width: content.width,
     taps: content.taps,
-    bytes: onDisk.bytes,
-    sha256: sha256(whole),
+    bytes: parts.reduce((sum, part) => sum + part.length, 0),
+    sha256: hash,
     maxAbs,
   };
-  if (onDisk.sha256 !== record.sha256) {
-    throw new CorruptFileError(
-      `${path}: expected the same bytes from every writer, got other ones there already. Remove the file and run the same command again`,
-    );
+  if (!(await writeFileAtomic(path, parts, { exclusive: true })) && (await sha256File(path)).sha256 !== hash) {
+    const first = await readDone(donePath);
+    if (first !== null) {
+      throw new CorruptFileError(
+        `${path}: expected sha256 ${hash.slice(0, 12)}… from every writer, got ${first.sha256.slice(0, 12)}… from the first. The model does not give the same numbers twice: run with one thread, in a new --out`,
+      );
+    }
+    // Without a done file nobody vouches for what is there: its writer was killed, or the disk damaged it.
+    await writeFileAtomic(path, parts);
   }
-  await writeFileAtomic(`${base(folder, done.shard)}.done.json`, `${JSON.stringify(record)}\n`, { exclusive: true });
-  return record;
+  if (await writeFileAtomic(donePath, `${JSON.stringify(record)}\n`, { exclusive: true })) return record;
+  return (await readDone(donePath)) ?? record;
+}
+
+/** null = there is none, or none that can be read: a shard without one is made again. */
+async function readDone(path: string): Promise<DoneFile | null> {
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  });
+  try {
+    const done = text === null ? null : (JSON.parse(text) as DoneFile | null);
+    return typeof done?.sha256 === 'string' && typeof done.keyHash === 'string' ? done : null;
+  } catch {
+    return null;
+  }
 }
 
 /**
- * Shards of this run that are whole. A data file without done file (killed in between) or with one that does not fit is
- * removed and made again; `deep` also re-hashes every byte, because a flipped bit is otherwise silent.
+ * Shards of this run that are whole. One that is not (no done file since its writer was killed, another size) is made
+ * again, and its done file removed; `deep` re-hashes every byte too, because a flipped bit is otherwise silent.
+ * @throws MismatchError (78) when a shard belongs to another run: it is not overwritten
  */
 export async function findDone(
   folder: string,
@@ -143,37 +150,31 @@ export async function findDone(
   now: Date,
 ): Promise<Map<number, DoneFile>> {
   const found = new Map<number, DoneFile>();
-  if (!existsSync(join(folder, 'activations'))) return found;
   await removeOrphans(join(folder, 'activations'), now);
   for (let shard = 0; shard < shards; shard += 1) {
-    const data = `${base(folder, shard)}.safetensors`;
     const donePath = `${base(folder, shard)}.done.json`;
-    const drop = async (): Promise<void> => {
-      for (const path of [donePath, data]) if (existsSync(path)) await unlink(path);
-    };
-    const text = await readFile(donePath, 'utf8').catch(() => null);
-    if (text === null) {
-      await drop();
+    const data = shardPath(folder, shard);
+    const done = await readDone(donePath);
+    if (done !== null && (done.keyHash !== keyHash || done.shard !== shard)) {
+      throw new MismatchError(
+        `${donePath}: expected shard ${shard} of run ${keyHash.slice(0, 8)}, got shard ${done.shard} of run ${done.keyHash.slice(0, 8)}. Move it out of the folder`,
+      );
+    }
+    const size = await stat(data).then(
+      (file) => file.size,
+      () => null,
+    );
+    if (done !== null && size === done.bytes && (!deep || (await sha256File(data)).sha256 === done.sha256)) {
+      found.set(shard, done);
       continue;
     }
-    let done: DoneFile | null = null;
-    try {
-      done = JSON.parse(text) as DoneFile;
-    } catch {
-      // A done file is written whole or not at all; a damaged one is made again with its shard.
-    }
-    const size = existsSync(data) ? (await stat(data)).size : -1;
-    if (
-      done === null ||
-      done.keyHash !== keyHash ||
-      done.shard !== shard ||
-      size !== done.bytes ||
-      (deep && (await sha256File(data)).sha256 !== done.sha256)
-    )
-      await drop();
-    else found.set(shard, done);
+    // The done file goes first: from then on nobody takes the data for whole.
+    await unlink(donePath).catch(ignoreMissing);
+    if (done !== null) await unlink(data).catch(ignoreMissing);
   }
   return found;
 }
 
-export const shardPath = (folder: string, shard: number): string => `${base(folder, shard)}.safetensors`;
+function ignoreMissing(error: unknown): void {
+  if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+}

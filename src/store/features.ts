@@ -1,5 +1,6 @@
 import { CorruptFileError, DataError } from '../errors.ts';
-import { readSafetensorsHeader, readTensorBytes, type SafetensorsHeader, toFloat32 } from '../lib/safetensors.ts';
+import { toFloat32 } from '../lib/float-formats.ts';
+import { readSafetensorsHeader, readTensorBytes, type SafetensorsHeader } from '../lib/safetensors.ts';
 import type { FeatureKey, FeatureMatrix, Tap } from '../types.ts';
 import { shardPath } from './activation-shards.ts';
 
@@ -12,71 +13,133 @@ export interface Features {
   read(tap: Tap, keys: readonly FeatureKey[]): Promise<FeatureMatrix>;
 }
 
-const keyText = (key: FeatureKey): string => `${key.episode}\u0000${key.turn}\u0000${key.position}`;
+interface Shard {
+  readonly path: string;
+  readonly header: SafetensorsHeader;
+  /** Number of its first row among the rows of all shards. */
+  readonly from: number;
+  readonly rows: number;
+}
 
-/** Whole taps of this size are kept in memory, since a search reads each many times. */
-const CACHE_BYTES = 768 << 20;
+/** Whole taps up to this size together are kept in memory, since a search reads each many times. */
+const CACHE_BYTES = 768 * 2 ** 20;
 
-/** Opens the stored activations of a run. The index is read once; taps are read when asked for. */
-export async function openFeatures(folder: string, shards: readonly number[]): Promise<Features> {
+const keyText = ({ episode, turn, position }: FeatureKey): string => `${episode}\u0000${turn}\u0000${position}`;
+
+/**
+ * Opens the stored activations of a run. The index is read once, taps when they are asked for: whole and kept where they
+ * fit `cacheBytes`, else one shard at a time.
+ * @throws CorruptFileError (65) when the shards do not fit together
+ */
+export async function openFeatures(
+  folder: string,
+  shards: readonly number[],
+  cacheBytes: number = CACHE_BYTES,
+): Promise<Features> {
   const rowOf = new Map<string, number>();
-  const parts: {
-    readonly path: string;
-    readonly header: SafetensorsHeader;
-    readonly from: number;
-    readonly rows: number;
-  }[] = [];
+  const parts: Shard[] = [];
   let total = 0;
-  let width = 0;
-  let taps: readonly Tap[] = [];
+  let shape: { readonly width: number; readonly taps: readonly Tap[] } | null = null;
   for (const shard of shards) {
     const path = shardPath(folder, shard);
     const header = await readSafetensorsHeader(path);
-    const rows = JSON.parse(header.metadata.get('rows') ?? '[]') as [string, number, string][];
-    const names = [...header.tensors.keys()].sort();
-    const first = header.tensors.get(names[0] ?? '');
-    if (first && first.shape.length === 2) {
-      if (width !== 0 && first.shape[1] !== width)
-        throw new CorruptFileError(`${path}: expected width ${width}, got ${first.shape[1]}`);
-      width = first.shape[1]!;
-      taps = names;
+    const keys = readKeys(path, header);
+    const own = checkShape(path, header, keys.length);
+    shape ??= own;
+    if (own.width !== shape.width || own.taps.join() !== shape.taps.join()) {
+      throw new CorruptFileError(
+        `${path}: expected ${shape.taps.length} taps of width ${shape.width} as in the shards before, got ${own.taps.length} of ${own.width}. Remove it and its .done.json and run the same command again`,
+      );
     }
-    for (const [index, [episode, turn, position]] of rows.entries())
-      rowOf.set(keyText({ episode, turn, position }), total + index);
-    parts.push({ path, header, from: total, rows: rows.length });
-    total += rows.length;
+    for (const key of keys) {
+      const text = keyText(key);
+      if (rowOf.has(text)) {
+        throw new CorruptFileError(
+          `${path}: expected each state once, got ${key.position} of turn ${key.turn}, episode ${key.episode} again`,
+        );
+      }
+      rowOf.set(text, rowOf.size);
+    }
+    parts.push({ path, header, from: total, rows: keys.length });
+    total += keys.length;
   }
+  const { width, taps } = shape ?? { width: 0, taps: [] };
   const cache = new Map<Tap, Float32Array>();
-  const load = async (tap: Tap): Promise<Float32Array> => {
+  const kept = Math.floor(cacheBytes / Math.max(1, total * width * 4));
+
+  const readShard = async (tap: Tap, part: Shard): Promise<Float32Array> =>
+    toFloat32(await readTensorBytes(part.path, part.header, tap), part.header.tensors.get(tap)?.dtype ?? 'nothing');
+
+  const readTap = async (tap: Tap): Promise<Float32Array> => {
     const known = cache.get(tap);
     if (known) return known;
     const all = new Float32Array(total * width);
-    for (const part of parts) {
-      if (part.rows === 0) continue;
-      const bytes = await readTensorBytes(part.path, part.header, tap);
-      all.set(toFloat32(bytes, part.header.tensors.get(tap)!.dtype), part.from * width);
-    }
-    if (cache.size > 0 && (cache.size + 1) * all.byteLength > CACHE_BYTES) cache.delete(cache.keys().next().value!);
+    for (const part of parts) all.set(await readShard(tap, part), part.from * width);
+    if (cache.size >= kept) cache.delete(cache.keys().next().value ?? '');
     cache.set(tap, all);
     return all;
   };
+
   return {
     width,
     taps,
     rows: total,
     has: (key) => rowOf.has(keyText(key)),
     async read(tap, keys) {
-      const all = await load(tap);
-      const data = new Float32Array(keys.length * width);
-      for (const [index, key] of keys.entries()) {
+      const rows = keys.map((key) => {
         const row = rowOf.get(keyText(key));
-        if (row === undefined)
-          throw new DataError(
-            `${folder}: expected a captured state at ${key.position} of turn ${key.turn}, episode ${key.episode}, got none. Add the position to capture.positions`,
-          );
-        data.set(all.subarray(row * width, (row + 1) * width), index * width);
+        if (row !== undefined) return row;
+        throw new DataError(
+          `${folder}: expected a captured state at ${key.position} of turn ${key.turn}, episode ${key.episode}, got none. Add the position to capture.positions`,
+        );
+      });
+      if (!taps.includes(tap)) {
+        throw new DataError(
+          `${folder}: expected the tap ${tap}, got ${taps.join(', ')}. Add it to capture.kinds and capture.layers`,
+        );
       }
-      return { data, rows: keys.length, columns: width };
+      const data = new Float32Array(rows.length * width);
+      const copy = (from: Float32Array, first: number, count: number): void => {
+        for (const [index, row] of rows.entries()) {
+          const at = (row - first) * width;
+          if (row >= first && row < first + count) data.set(from.subarray(at, at + width), index * width);
+        }
+      };
+      if (kept >= 1) copy(await readTap(tap), 0, total);
+      else for (const part of parts) copy(await readShard(tap, part), part.from, part.rows);
+      return { data, rows: rows.length, columns: width };
     },
   };
+}
+
+function readKeys(path: string, header: SafetensorsHeader): FeatureKey[] {
+  const text = header.metadata.get('rows');
+  try {
+    const rows = JSON.parse(text ?? '') as readonly (readonly [string, number, string])[];
+    return rows.map(([episode, turn, position]) => {
+      if (typeof episode !== 'string' || !Number.isSafeInteger(turn) || typeof position !== 'string') throw new Error();
+      return { episode, turn, position };
+    });
+  } catch {
+    throw new CorruptFileError(
+      `${path}: expected metadata "rows" with [episode, turn, position] of every row, got ${JSON.stringify(text?.slice(0, 60) ?? null)}. See docs/shard-format.md`,
+    );
+  }
+}
+
+function checkShape(
+  path: string,
+  header: SafetensorsHeader,
+  rows: number,
+): { readonly width: number; readonly taps: readonly Tap[] } {
+  const taps = [...header.tensors.keys()].sort();
+  const width = header.tensors.get(taps[0] ?? '')?.shape[1] ?? 0;
+  for (const [tap, { shape }] of header.tensors) {
+    if (shape.length !== 2 || shape[0] !== rows || shape[1] !== width) {
+      throw new CorruptFileError(
+        `${path}: expected ${tap} of shape [${rows}, ${width}], got [${shape.join(', ')}]. See docs/shard-format.md`,
+      );
+    }
+  }
+  return { width, taps };
 }

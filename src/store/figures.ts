@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CorruptFileError } from '../errors.ts';
+import { CorruptFileError, DataError } from '../errors.ts';
 import { writeJsonAtomic } from '../lib/atomic-write.ts';
-import type { Figure, Metrics, Value } from '../types.ts';
+import type { Figure, Metrics } from '../types.ts';
 
 /** JSON schema of metrics.json (draft 2020-12): the contract with everything that reads results. */
 export const METRICS_SCHEMA = {
@@ -77,29 +77,44 @@ export const METRICS_SCHEMA = {
   },
 } as const;
 
-function checkValue(figure: Figure, value: Value): void {
-  if ('undefinedBecause' in value) return;
-  for (const [name, number] of Object.entries(value)) {
-    if (number !== null && !Number.isFinite(number)) {
-      throw new Error(
+/** JSON would turn NaN and Infinity into null without a word, wherever they stand. */
+function checkFigure(figure: Figure): void {
+  const { value, at } = figure;
+  const numbers = { ...value, ...at, horizon: figure.horizon, alpha: figure.alpha };
+  for (const [name, number] of Object.entries(numbers)) {
+    if (typeof number === 'number' && !Number.isFinite(number)) {
+      throw new RangeError(
         `${figure.metric} of ${figure.reader} at ${figure.landmark} ${figure.position}: ${name} is ${number}; an undefined number needs its reason`,
       );
     }
   }
 }
 
-/** @throws Error when a figure holds what JSON cannot (a bug of the stage that made it) */
+/** @throws RangeError when a figure holds what JSON cannot (a bug of the stage that made it), DiskError (74) */
 export async function writeMetrics(folder: string, metrics: Metrics): Promise<void> {
-  for (const figure of metrics.figures) checkValue(figure, figure.value);
+  for (const figure of metrics.figures) checkFigure(figure);
   await writeJsonAtomic(join(folder, 'metrics.json'), metrics);
 }
 
+/** @throws DataError (65) when there is none, CorruptFileError (65) when it is none of this version */
 export async function readMetrics(folder: string): Promise<Metrics> {
   const path = join(folder, 'metrics.json');
-  const metrics = JSON.parse(await readFile(path, 'utf8')) as Metrics;
-  if (metrics.schemaVersion !== 1)
-    throw new CorruptFileError(
-      `${path}: expected schemaVersion 1, got ${String(metrics.schemaVersion)}. Make the run again with this version`,
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    throw new DataError(
+      `${path}: expected the figures of a run, got ${(error as NodeJS.ErrnoException).code ?? 'an error'}. Run forewarn forecast first`,
+      { cause: error },
     );
-  return metrics;
+  });
+  let metrics: Partial<Metrics> | null = null;
+  try {
+    metrics = JSON.parse(text) as Partial<Metrics> | null;
+  } catch {
+    // Said below, with what the file holds.
+  }
+  if (metrics?.schemaVersion !== 1 || !Array.isArray(metrics.figures)) {
+    throw new CorruptFileError(
+      `${path}: expected figures of schemaVersion 1, got ${JSON.stringify(text.slice(0, 40))}. Make the run again with this version`,
+    );
+  }
+  return metrics as Metrics;
 }

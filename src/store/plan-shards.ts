@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
-import { mkdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CorruptFileError } from '../errors.ts';
 import { removeOrphans, writeFileAtomic, writeJsonAtomic } from '../lib/atomic-write.ts';
-import { sha256 } from '../lib/content-hash.ts';
+import { sha256File, sha256Parts } from '../lib/content-hash.ts';
 import { encodeSafetensors, readSafetensorsHeader, readTensorBytes } from '../lib/safetensors.ts';
-import type { Capture, Exclusion, SequencePlan } from '../types.ts';
+import type { Exclusion, SequencePlan } from '../types.ts';
 
 /** One unit of extraction: sequences that share prefixes, replayed together. */
 export interface PlanShardInfo {
@@ -37,7 +37,8 @@ export interface PlanFile {
   readonly shards: readonly PlanShardInfo[];
 }
 
-const shardName = (index: number): string => `shard-${String(index).padStart(5, '0')}.safetensors`;
+const shardPath = (folder: string, index: number): string =>
+  join(folder, 'plan', `shard-${String(index).padStart(5, '0')}.safetensors`);
 
 /** Writes one shard of the plan: ids end to end, the rest as JSON in the metadata. Returns its sha256. */
 export async function writePlanShard(
@@ -53,52 +54,61 @@ export async function writePlanShard(
     at += sequence.ids.length;
   }
   const lengths = Int32Array.from(sequences, (sequence) => sequence.ids.length);
-  const index_ = JSON.stringify(sequences.map(({ ids: _ids, ...rest }) => rest));
   const parts = encodeSafetensors(
     [
       { name: 'ids', dtype: 'I32', shape: [total], data: ids },
       { name: 'lengths', dtype: 'I32', shape: [sequences.length], data: lengths },
     ],
-    { sequences: index_ },
+    { sequences: JSON.stringify(sequences.map(({ ids: _ids, ...rest }) => rest)) },
   );
-  await mkdir(join(folder, 'plan'), { recursive: true });
-  await writeFileAtomic(join(folder, 'plan', shardName(index)), parts);
-  return sha256(Buffer.concat(parts));
+  await writeFileAtomic(shardPath(folder, index), parts);
+  return sha256Parts(parts);
 }
 
 /** @throws CorruptFileError (65) when the bytes are not those that were written */
 export async function readPlanShard(folder: string, info: PlanShardInfo): Promise<SequencePlan[]> {
-  const path = join(folder, 'plan', shardName(info.index));
-  const got = sha256(await readFile(path));
+  const path = shardPath(folder, info.index);
+  const got = await sha256File(path).then(
+    (file) => file.sha256,
+    (error: unknown) => (error as NodeJS.ErrnoException).code ?? 'an error',
+  );
   if (got !== info.sha256)
     throw new CorruptFileError(
-      `${path}: expected sha256 ${info.sha256.slice(0, 12)}…, got ${got.slice(0, 12)}…. Remove the file and plan.json and run the same command again`,
+      `${path}: expected sha256 ${info.sha256.slice(0, 12)}…, got ${got.slice(0, 12)}. Remove plan.json and run the same command again`,
     );
   const header = await readSafetensorsHeader(path);
-  const idBytes = await readTensorBytes(path, header, 'ids');
-  const lengthBytes = await readTensorBytes(path, header, 'lengths');
-  const ids = new Int32Array(idBytes.buffer);
-  const lengths = new Int32Array(lengthBytes.buffer);
-  const rest = JSON.parse(header.metadata.get('sequences') ?? '[]') as (Omit<SequencePlan, 'ids'> & {
-    captures: Capture[];
-  })[];
+  const ids = new Int32Array((await readTensorBytes(path, header, 'ids')).buffer);
+  const lengths = new Int32Array((await readTensorBytes(path, header, 'lengths')).buffer);
+  const rest = JSON.parse(header.metadata.get('sequences') ?? '[]') as readonly Omit<SequencePlan, 'ids'>[];
   let at = 0;
   return rest.map((sequence, index) => {
-    const own = ids.slice(at, at + lengths[index]!);
-    at += lengths[index]!;
+    const own = ids.slice(at, at + lengths[index]);
+    at += lengths[index];
     return { ...sequence, ids: own };
   });
 }
 
+/** Written after its shards: a plan that is there is whole. @throws DiskError (74) */
 export async function writePlan(folder: string, plan: PlanFile): Promise<void> {
   await writeJsonAtomic(join(folder, 'plan.json'), plan);
 }
 
-/** null = no plan yet, or one of another key (then it is made again). */
+/**
+ * null = there is no plan of this key whose shards are all there. A plan is cheap and comes out the same every time, so
+ * one that is damaged is made again.
+ */
 export async function readPlan(folder: string, keyHash: string, now: Date): Promise<PlanFile | null> {
-  const path = join(folder, 'plan.json');
-  if (existsSync(join(folder, 'plan'))) await removeOrphans(join(folder, 'plan'), now);
-  if (!existsSync(path)) return null;
-  const plan = JSON.parse(await readFile(path, 'utf8')) as PlanFile;
-  return plan.keyHash === keyHash ? plan : null;
+  await removeOrphans(join(folder, 'plan'), now);
+  const text = await readFile(join(folder, 'plan.json'), 'utf8').catch((error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  });
+  let plan: PlanFile | null = null;
+  try {
+    if (text !== null) plan = JSON.parse(text) as PlanFile | null;
+  } catch {
+    return null;
+  }
+  if (plan?.schemaVersion !== 1 || plan.keyHash !== keyHash) return null;
+  return plan.shards.every((shard) => existsSync(shardPath(folder, shard.index))) ? plan : null;
 }

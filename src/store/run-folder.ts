@@ -1,10 +1,10 @@
-import { mkdir, open, readFile, unlink } from 'node:fs/promises';
-import { hostname } from 'node:os';
-import { basename, join } from 'node:path';
-import process from 'node:process';
-import { MismatchError, TryAgainError } from '../errors.ts';
+import { existsSync } from 'node:fs';
+import { mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { CorruptFileError, DiskError, MismatchError, UserError } from '../errors.ts';
 import { removeOrphans, writeJsonAtomic } from '../lib/atomic-write.ts';
 import { canonicalJson, hashValue } from '../lib/content-hash.ts';
+import { takeLease } from './lease.ts';
 
 /**
  * What determines every number of a run, in two parts: what determines the activations (they are expensive and may be
@@ -47,114 +47,76 @@ export interface RunFolder {
   close(): Promise<void>;
 }
 
-/** Field-by-field difference of two plain values: `config.train.C: 1 → 2`. */
+/**
+ * Field-by-field difference of two plain values: `config.train.C: 1 → 2`. A field that is null and one that is not there
+ * differ, since their hashes do.
+ */
 export function differences(before: unknown, after: unknown, path = ''): string[] {
-  if (canonicalJson(before ?? null) === canonicalJson(after ?? null)) return [];
-  const isTree = (value: unknown): value is Record<string, unknown> => value !== null && typeof value === 'object';
-  if (isTree(before) && isTree(after)) {
+  if (before === after) return [];
+  if (isTree(before) && isTree(after) && Array.isArray(before) === Array.isArray(after)) {
     const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])];
     return keys.flatMap((key) => differences(before[key], after[key], path === '' ? key : `${path}.${key}`));
   }
-  const show = (value: unknown): string => (value === undefined ? 'nothing' : canonicalJson(value).slice(0, 60));
   return [`${path}: ${show(before)} → ${show(after)}`];
 }
 
-/** One process works on a run at a time. The lock only saves work: shards are first-writer-wins in any case. */
-async function takeLock(folder: string): Promise<() => Promise<void>> {
-  const path = join(folder, '.lock');
-  for (;;) {
-    try {
-      const file = await open(path, 'wx');
-      await file.writeFile(JSON.stringify({ host: hostname(), pid: process.pid }));
-      await file.close();
-      return async () => {
-        await unlink(path).catch(() => undefined);
-      };
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    }
-    const owner = await readFile(path, 'utf8')
-      .then((text) => JSON.parse(text) as { host: string; pid: number })
-      .catch(() => null);
-    if (owner !== null && owner.host === hostname() && !isAlive(owner.pid)) {
-      // Its owner was killed: whoever removes the file first takes the run over.
-      await unlink(path).catch(() => undefined);
-      continue;
-    }
-    if (owner === null) {
-      // Killed between creating and writing it, or just being written: look again after a moment.
-      await new Promise((resolve) => setTimeout(resolve, 200));
-      const again = await readFile(path, 'utf8').catch(() => null);
-      if (again === '') await unlink(path).catch(() => undefined);
-      if (again === '' || again === null) continue;
-      continue;
-    }
-    throw new TryAgainError(
-      `${folder}: expected a run that nobody works on, got one in use by process ${owner.pid} on ${owner.host}. Wait for it, or remove ${basename(path)} if that process is gone`,
-    );
-  }
-}
+const show = (value: unknown): string => (value === undefined ? 'nothing' : canonicalJson(value).slice(0, 60));
 
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
+const isTree = (value: unknown): value is Record<string, unknown> => value !== null && typeof value === 'object';
+
+/** Differences shown in one message. */
+const MOST_SHOWN = 8;
+
+export interface OpenRunOptions {
+  /** Folder of runs. */
+  readonly root: string;
+  readonly name: string;
+  /** Plain JSON values. */
+  readonly key: RunKey;
+  readonly machine: Readonly<Record<string, string | number>>;
+  readonly now: () => Date;
+  /** The folder of a run to go on with; null = the one that the key determines. */
+  readonly resume: string | null;
 }
 
 /**
  * Opens `root/<name>-<hash8>`, where the hash is that of the extraction key: a new run, or the one whose activations these
  * are. Changed analysis settings reuse the activations and are listed. `resume` names a folder whose whole key has to be equal.
- * @throws MismatchError (78) with what differs, field by field; TryAgainError (75) when another process works on it
+ * @throws MismatchError (78) with what differs, field by field; TryAgainError (75) when another process works on it;
+ * UserError (2) when there is no run to resume; CorruptFileError (65) for a run.json that is none; DiskError (74)
  */
-export async function openRun(options: {
-  readonly root: string;
-  readonly name: string;
-  readonly key: RunKey;
-  readonly machine: Readonly<Record<string, string | number>>;
-  readonly now: () => Date;
-  readonly resume: string | null;
-}): Promise<RunFolder> {
-  const keyHash = hashValue(options.key.extraction);
+export async function openRun(options: OpenRunOptions): Promise<RunFolder> {
+  // As it will be read back: members that are undefined are not there.
+  const key = JSON.parse(canonicalJson(options.key)) as RunKey;
+  const keyHash = hashValue(key.extraction);
   const folder = options.resume ?? join(options.root, `${options.name}-${keyHash.slice(0, 8)}`);
   const path = join(folder, 'run.json');
-  await mkdir(folder, { recursive: true });
-  const release = await takeLock(folder);
-  let record: RunRecord;
-  let resumed = false;
-  let analysisChanges: string[] = [];
+  if (options.resume !== null && !existsSync(path)) {
+    throw new UserError(
+      `${folder}: expected the folder of a run, got one without run.json. Name a folder under results/`,
+    );
+  }
+  await makeFolder(folder);
+  const lease = await takeLease(folder);
   try {
     const orphansRemoved = await removeOrphans(folder, options.now());
-    const before = await readFile(path, 'utf8').catch(() => null);
-    if (before === null) {
-      record = {
-        schemaVersion: 1,
-        name: options.name,
-        key: options.key,
-        keyHash,
-        status: 'running',
-        startedAt: options.now().toISOString(),
-        updatedAt: options.now().toISOString(),
-        machine: options.machine,
-        notes: {},
-      };
-    } else {
-      record = JSON.parse(before) as RunRecord;
-      const changed = differences(
-        options.resume === null ? record.key.extraction : record.key,
-        options.resume === null ? options.key.extraction : options.key,
-      );
-      if (changed.length > 0) {
-        throw new MismatchError(
-          `${path}: expected the run of this configuration, got another: ${changed.slice(0, 8).join('; ')}${changed.length > 8 ? ` and ${changed.length - 8} more` : ''}. Choose another --out or undo the change`,
-        );
-      }
-      analysisChanges = differences(record.key.analysis, options.key.analysis);
-      resumed = true;
-      record = { ...record, key: options.key, status: 'running', updatedAt: options.now().toISOString() };
-    }
+    const before = await readRecord(path);
+    if (before !== null) refuseOther(path, before, key, options.resume !== null);
+    const now = options.now().toISOString();
+    let record: RunRecord =
+      before === null
+        ? {
+            schemaVersion: 1,
+            name: options.name,
+            key,
+            keyHash,
+            status: 'running',
+            startedAt: now,
+            updatedAt: now,
+            machine: options.machine,
+            notes: {},
+          }
+        : { ...before, key, status: 'running', updatedAt: now };
     await writeJsonAtomic(path, record);
     const save = async (change: Partial<RunRecord>): Promise<void> => {
       record = { ...record, ...change, updatedAt: options.now().toISOString() };
@@ -163,16 +125,59 @@ export async function openRun(options: {
     return {
       path: folder,
       keyHash,
-      resumed,
-      analysisChanges,
+      resumed: before !== null,
+      analysisChanges: before === null ? [] : differences(before.key.analysis, key.analysis),
       orphansRemoved,
       record: () => record,
-      note: (key, value) => save({ notes: { ...record.notes, [key]: value } }),
+      note: (name, value) => save({ notes: { ...record.notes, [name]: value } }),
       setStatus: (status) => save({ status }),
-      close: release,
+      close: () => lease.release(),
     };
   } catch (error) {
-    await release();
+    await lease.release();
     throw error;
   }
+}
+
+async function makeFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true });
+  } catch (error) {
+    throw new DiskError(
+      `${folder}: expected a folder that can be made, got ${(error as NodeJS.ErrnoException).code ?? 'an error'}. Choose another --out`,
+      { cause: error },
+    );
+  }
+}
+
+/** null = no run yet. Anything else that cannot be read is not taken for "no run", which would start it anew. */
+async function readRecord(path: string): Promise<RunRecord | null> {
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+  let record: unknown;
+  try {
+    record = JSON.parse(text);
+  } catch {
+    record = null;
+  }
+  if (!isTree(record) || record['schemaVersion'] !== 1 || !isTree(record['key']) || !isTree(record['notes'])) {
+    throw new CorruptFileError(
+      `${path}: expected the record of a run (schemaVersion 1), got ${JSON.stringify(text.slice(0, 40))}. Restore the file, or move the folder away to run anew`,
+    );
+  }
+  return record as unknown as RunRecord;
+}
+
+function refuseOther(path: string, before: RunRecord, key: RunKey, whole: boolean): void {
+  const changed = whole ? differences(before.key, key) : differences(before.key.extraction, key.extraction);
+  if (changed.length === 0) return;
+  const more = changed.length > MOST_SHOWN ? ` and ${changed.length - MOST_SHOWN} more` : '';
+  throw new MismatchError(
+    `${path}: expected the run of this configuration, got another: ${changed.slice(0, MOST_SHOWN).join('; ')}${more}. Undo the change, or run without --resume to start a new run`,
+  );
 }
