@@ -14,11 +14,11 @@ import { findFamily } from '../plan/chat/family.ts';
 import { openTemplate } from '../plan/chat/template.ts';
 import { endOfTurn } from '../plan/sequences.ts';
 import { openTokenizer, type OpenTokenizer } from '../plan/tokenizer.ts';
+import { type Cell, type ColumnType, type Row as TableRow, writeParquet } from '../store/tables.ts';
 import type { Agent, Gate, Progress } from '../types.ts';
 import { createLiveAgent } from './live-agent.ts';
 import { parseJsonTags } from './parse-turn.ts';
 import { readScenarios } from './scenarios.ts';
-import { writeParquet, type TableRow } from './write-tables.ts';
 
 export interface RolloutContext {
   readonly progress: Progress;
@@ -253,6 +253,34 @@ async function openPartial(
   };
 }
 
+/** Columns that stay whole numbers even where every cell is null. */
+const EVENT_COLUMNS = new Set(['reveal_event', 'first_unsafe_event', 'first_critical_event']);
+
+/** Types by value, so that a column of the scenarios' own (`extra`) is kept as it came. */
+function columnsOf(rows: readonly TableRow[]): Readonly<Record<string, ColumnType>> {
+  const typeOf = (name: string): ColumnType => {
+    const values = rows.map((row) => row[name] ?? null).filter((value): value is Exclude<Cell, null> => value !== null);
+    if (EVENT_COLUMNS.has(name)) return 'INTEGER';
+    if (values.length > 0 && values.every((value) => typeof value === 'boolean')) return 'BOOLEAN';
+    if (values.length > 0 && values.every((value) => typeof value === 'number'))
+      return values.every((value) => value === (value | 0)) ? 'INTEGER' : 'DOUBLE';
+    return 'VARCHAR';
+  };
+  const names = new Set(rows.flatMap((row) => Object.keys(row)));
+  return Object.fromEntries(Array.from(names, (name) => [name, typeOf(name)]));
+}
+
+/** Cells of a column that holds values of several types become text. */
+async function writeTable(path: string, rows: readonly TableRow[]): Promise<void> {
+  const columns = columnsOf(rows);
+  const cell = (name: string, value: Cell): Cell =>
+    columns[name] === 'VARCHAR' && value !== null ? String(value) : value;
+  const plain = rows.map((row) =>
+    Object.fromEntries(Object.entries(row).map(([name, value]) => [name, cell(name, value)])),
+  );
+  await writeParquet(path, columns, plain);
+}
+
 /** In the order of the scenarios. */
 function finished(scenarios: readonly Scenario[], played: ReadonlyMap<string, Played>): readonly Played[] {
   return scenarios.flatMap((scenario) => {
@@ -267,13 +295,13 @@ async function writeTables(
   played: ReadonlyMap<string, Played>,
 ): Promise<void> {
   const items = finished(scenarios, played);
-  await writeParquet(
+  await writeTable(
     join(folder, 'episodes.parquet'),
     items.map((item) => item.episode),
   );
-  await writeParquet(join(folder, 'scenarios.parquet'), scenarios.map(scenarioToRow));
+  await writeTable(join(folder, 'scenarios.parquet'), scenarios.map(scenarioToRow));
   const reports = items.flatMap((item) => (item.report === null ? [] : [item.report]));
-  if (reports.length > 0) await writeParquet(join(folder, 'report_labels.parquet'), reports);
+  if (reports.length > 0) await writeTable(join(folder, 'report_labels.parquet'), reports);
 }
 
 function summarise(
