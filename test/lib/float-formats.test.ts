@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { countNonFinite, toBfloat16, toFloat16, toFloat32 } from '../../src/lib/float-formats.ts';
 
