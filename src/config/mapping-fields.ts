@@ -45,8 +45,8 @@ export interface Mapping {
   readonly tools: string | null;
   /** Columns whose normalised text finds near-duplicates (EVALUATION.md 6). */
   readonly duplicateText: readonly string[];
-  /** Columns that join the side tables. */
-  readonly join: { readonly scenarios: readonly string[]; readonly reportLabels: readonly string[] };
+  /** What joins the side tables: a field or column of the episodes, and the side table's column where it differs. */
+  readonly join: { readonly scenarios: readonly JoinColumn[]; readonly reportLabels: readonly JoinColumn[] };
   readonly events: Readonly<Record<EventField, readonly string[]>>;
   readonly positions: {
     /** What recorded token positions count from, and whether from 0 or 1; `perModel` where models differ. */
@@ -61,6 +61,11 @@ export interface Mapping {
   readonly reportLabel: string;
   /** Weak points of the labels, for the report. */
   readonly limits: readonly string[];
+}
+
+export interface JoinColumn {
+  readonly episodes: string;
+  readonly other: string;
 }
 
 export type PositionOrigin = 'sequence' | 'prompt' | 'generation' | 'transcript';

@@ -15,6 +15,10 @@ function isPattern(text: string): boolean {
 const names = z.union([z.string().min(1), z.array(z.string().min(1))]);
 const reference = z.string().regex(/^(episodes|scenarios)\.\S+$/, 'episodes.COLUMN or scenarios.COLUMN');
 const pattern = z.string().min(1).refine(isPattern, 'a regular expression');
+const joinColumns = z
+  .array(z.union([z.string().min(1), z.strictObject({ episodes: z.string().min(1), other: z.string().min(1) })]))
+  .min(1)
+  .describe('columns of both tables, or {episodes: COLUMN, other: COLUMN} where their names differ');
 const scalar = z.union([z.string(), z.number(), z.boolean()]);
 const from = z.union([z.literal(0), z.literal(1)]);
 const origin = z
@@ -51,7 +55,7 @@ const mappingSchema = z.strictObject({
   opening: z.strictObject({ system: reference.nullable(), user: reference.nullable() }),
   tools: reference.nullable(),
   duplicateText: z.array(reference),
-  join: z.strictObject({ scenarios: z.array(z.string().min(1)), reportLabels: z.array(z.string().min(1)) }),
+  join: z.strictObject({ scenarios: joinColumns, reportLabels: joinColumns }),
   events: z.partialRecord(z.enum(EVENT_FIELDS), names).describe('event keys that are not called by their own name'),
   positions: z.strictObject({
     origin,
@@ -152,12 +156,16 @@ export async function loadMapping(path: string): Promise<Mapping> {
 
 const list = (value: string | readonly string[]): readonly string[] => (typeof value === 'string' ? [value] : value);
 
+const join = (columns: z.infer<typeof joinColumns>): Mapping['join']['scenarios'] =>
+  columns.map((column) => (typeof column === 'string' ? { episodes: column, other: column } : column));
+
 function complete(data: z.infer<typeof mappingSchema>): Mapping {
   const { absent, missing, ...rest } = data;
   const columns = Object.fromEntries(
     EPISODE_FIELDS.map((field) => {
       const own = rest.columns[field];
-      return [field, absent.includes(field) ? [] : own === undefined ? [field] : list(own)];
+      const usual = field === 'events_json' && rest.format !== 'events' ? ['messages', field] : [field];
+      return [field, absent.includes(field) ? [] : own === undefined ? usual : list(own)];
     }),
   ) as unknown as Mapping['columns'];
   const events = Object.fromEntries(
@@ -170,6 +178,7 @@ function complete(data: z.infer<typeof mappingSchema>): Mapping {
     ...rest,
     columns,
     events,
+    join: { scenarios: join(rest.join.scenarios), reportLabels: join(rest.join.reportLabels) },
     missing: Object.fromEntries(Object.entries(missing).map(([field, values]) => [field, values.map(String)])),
     required: rest.required.filter((field) => !absent.includes(field)),
     world: rest.world === 'none' ? 'none' : { unsafe: list(rest.world.unsafe), safe: list(rest.world.safe) },

@@ -1,7 +1,7 @@
 import { isJsonArray, isJsonNumber, isJsonObject } from '../lib/json.ts';
 import type { JsonValue } from '../types.ts';
 
-/** A problem with one field of one row: `reason` is a short kind, the rest makes the one-line message. */
+/** A problem with one field of one row: what makes the row unusable, in one line. */
 export class FieldProblem extends Error {
   readonly field: string;
   constructor(field: string, expected: string, got: string) {
@@ -16,7 +16,7 @@ export function show(value: JsonValue | undefined): string {
   if (value === undefined) return 'nothing (missing)';
   if (value === null) return 'null';
   if (typeof value === 'boolean') return String(value);
-  if (isJsonNumber(value)) return value.lexeme;
+  if (isJsonNumber(value)) return value.lexeme.slice(0, 60);
   if (typeof value === 'string') return value === '' ? 'an empty string' : `the string ${quote(value)}`;
   if (isJsonArray(value)) return 'a list';
   return isJsonObject(value) ? 'an object' : 'a value';
@@ -24,9 +24,9 @@ export function show(value: JsonValue | undefined): string {
 
 export function quote(text: string): string {
   const short = text.length > 60 ? `${text.slice(0, 57)}…` : text;
-  // oxlint-disable-next-line no-control-regex -- escape sequences must not reach a terminal
   return JSON.stringify(short).replace(
-    /[\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    // oxlint-disable-next-line no-control-regex -- escape sequences and text direction marks must not reach a terminal
+    /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
     (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 }
@@ -34,16 +34,24 @@ export function quote(text: string): string {
 const isNaNLexeme = (value: JsonValue | undefined): boolean => isJsonNumber(value) && value.lexeme === 'NaN';
 
 /** Missing: absent, null, or NaN (a pandas export of a nullable column). */
-export function isMissing(value: JsonValue | undefined): boolean {
+export function isMissing(value: JsonValue | undefined): value is null | undefined {
   return value === undefined || value === null || isNaNLexeme(value);
 }
 
 /** A whole number, or null where it is missing. 3.0 is 3 (float columns); beyond 2^53 is refused. */
-export function asInteger(field: string, value: JsonValue | undefined): number | null {
+export function asInteger(
+  field: string,
+  value: JsonValue | undefined,
+  text: 'accept' | 'refuse' = 'refuse',
+): number | null {
   if (isMissing(value)) return null;
-  if (isJsonNumber(value as JsonValue)) {
-    const number = Number((value as { lexeme: string }).lexeme);
+  if (isJsonNumber(value)) {
+    const number = Number(value.lexeme);
     if (Number.isSafeInteger(number)) return number;
+  }
+  if (typeof value === 'string' && text === 'accept') {
+    if (value === '') return null;
+    if (/^-?\d+(\.0+)?$/.test(value) && Number.isSafeInteger(Number(value))) return Number(value);
   }
   throw new FieldProblem(field, 'a whole number or null', show(value));
 }
@@ -52,8 +60,8 @@ export function asInteger(field: string, value: JsonValue | undefined): number |
 export function asSeed(field: string, value: JsonValue | undefined): string | null {
   if (isMissing(value)) return null;
   if (typeof value === 'string') return value;
-  if (isJsonNumber(value as JsonValue)) {
-    const { lexeme } = value as { lexeme: string };
+  if (isJsonNumber(value)) {
+    const { lexeme } = value;
     if (/^-?\d+$/.test(lexeme)) return lexeme;
     if (Number.isSafeInteger(Number(lexeme))) return String(Number(lexeme));
   }
@@ -68,8 +76,8 @@ export interface Words {
 export function asBoolean(field: string, value: JsonValue | undefined, words: Words): boolean | null {
   if (isMissing(value)) return null;
   if (typeof value === 'boolean') return value;
-  if (isJsonNumber(value as JsonValue)) {
-    const number = Number((value as { lexeme: string }).lexeme);
+  if (isJsonNumber(value)) {
+    const number = Number(value.lexeme);
     if (number === 0 || number === 1) return number === 1;
     throw new FieldProblem(field, 'true or false (0 or 1)', show(value));
   }
@@ -87,6 +95,6 @@ export function asBoolean(field: string, value: JsonValue | undefined, words: Wo
 export function asText(field: string, value: JsonValue | undefined): string | null {
   if (isMissing(value)) return null;
   if (typeof value === 'string') return value;
-  if (isJsonNumber(value as JsonValue)) return (value as { lexeme: string }).lexeme;
+  if (isJsonNumber(value)) return value.lexeme;
   throw new FieldProblem(field, 'text', show(value));
 }

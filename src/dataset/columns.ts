@@ -2,7 +2,8 @@ import { basename } from 'node:path';
 import type { EpisodeField, Mapping } from '../config/mapping-fields.ts';
 import { DataError } from '../errors.ts';
 import type { TableFile } from './files.ts';
-import { type Column, parquetColumns } from './rows.ts';
+import { parquetColumns } from './parquet.ts';
+import type { Column } from './rows.ts';
 
 const INTEGER = /^(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?)$/;
 const FLOAT = /^(FLOAT|DOUBLE|DECIMAL.*)$/;

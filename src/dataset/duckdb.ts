@@ -5,10 +5,11 @@ import { jsonNumber } from '../lib/json.ts';
 import type { JsonValue } from '../types.ts';
 
 /**
- * One connection, closed after use: a second query on a connection silently ends an open stream. Extensions are never
- * installed or loaded (DuckDB would fetch them from its own site), memory is bounded, temp files go where temp files go.
+ * DuckDB, closed by the caller. Extensions are never installed or loaded (it would fetch them from its own site), memory
+ * is bounded, temp files go where temp files go. A second query on a connection silently ends an open stream, so every
+ * query is read to its end before the next.
  */
-export async function withDuckDB<T>(work: (connection: DuckDBConnection) => Promise<T>): Promise<T> {
+export async function openDuckDB(): Promise<{ readonly connection: DuckDBConnection; close(): void }> {
   const instance = await DuckDBInstance.create(':memory:', {
     autoinstall_known_extensions: 'false',
     autoload_known_extensions: 'false',
@@ -19,16 +20,28 @@ export async function withDuckDB<T>(work: (connection: DuckDBConnection) => Prom
     preserve_insertion_order: 'true',
   });
   const connection = await instance.connect();
+  return {
+    connection,
+    close: () => {
+      connection.closeSync();
+      instance.closeSync();
+    },
+  };
+}
+
+export async function withDuckDB<T>(work: (connection: DuckDBConnection) => Promise<T>): Promise<T> {
+  const { connection, close } = await openDuckDB();
   try {
     return await work(connection);
   } finally {
-    connection.closeSync();
-    instance.closeSync();
+    close();
   }
 }
 
 export const sqlText = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 export const sqlName = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+/** `read_parquet` takes patterns; a file name is meant as it stands. */
+export const sqlFile = (path: string): string => sqlText(path.replace(/[*?[]/g, '[$&]'));
 
 /** Files that match a shell pattern, sorted. Node 20 has no glob of its own. */
 export function matchGlob(pattern: string): Promise<string[]> {
@@ -69,7 +82,10 @@ export function fromDuckDB(value: DuckDBValue): JsonValue {
 /** DuckDB's messages are long and name internals; one line that names the file is what a reader needs. */
 export function duckdbError(error: unknown, file: string): DataError {
   const message = (error instanceof Error ? error.message : String(error)).split('\n')[0]!.slice(0, 300);
-  return new DataError(`${file}: expected a readable parquet file, got: ${message}. Fetch the file again`, {
-    cause: error,
-  });
+  const hint = /out of memory|failed to allocate/i.test(message)
+    ? 'Write the file again with smaller row groups (2,048 rows)'
+    : /string encoding|UTF-?8/i.test(message)
+      ? 'Write the text columns as UTF-8'
+      : 'Fetch the file again';
+  return new DataError(`${file}: expected a readable parquet file, got: ${message}. ${hint}`, { cause: error });
 }

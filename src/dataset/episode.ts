@@ -1,77 +1,154 @@
 import type { EpisodeField, Mapping } from '../config/mapping-fields.ts';
-import { sha256 } from '../lib/content-hash.ts';
-import { isJsonArray, JsonError, parseJson } from '../lib/json.ts';
-import type { ChatMessage, Episode, EpisodeEnd, EpisodeMeta, JsonValue, Turn, World } from '../types.ts';
-import { asBoolean, asInteger, asSeed, asText, FieldProblem, isMissing, show } from './cell.ts';
-import { parseEvents, toTurns, type Warn } from './events.ts';
+import type { ChatMessage, Episode, EpisodeMeta, JsonValue } from '../types.ts';
+import type { LogAdapter, ParsedLog, Warn } from './adapters/adapter.ts';
+import { ADAPTERS } from './adapters/table.ts';
+import { asBoolean, asSeed, asText, FieldProblem, isMissing, show } from './cell.ts';
+import { checkUnsafe, firstTurn, readEnd, readReveal, readStep, readWorld } from './labels.ts';
 import type { RawRow } from './rows.ts';
+import { columnOf, duplicateKeyOf, joinKey, readToolSchemas, type SideTables } from './side-tables.ts';
 
-/** Rows of the side tables by join key. */
-export interface SideTables {
-  readonly scenarios: ReadonlyMap<string, ReadonlyMap<string, JsonValue>>;
-  readonly reportLabels: ReadonlyMap<string, ReadonlyMap<string, JsonValue>>;
-  /** From a tools file: the same schemas for every episode. */
-  readonly tools: readonly JsonValue[] | null;
+/** Turns rows of one source into episodes; what a mapping needs once is made once. */
+export type RowReader = (row: RawRow, warn: Warn) => Episode;
+
+interface Prepared {
+  readonly mapping: Mapping;
+  readonly tables: SideTables;
+  readonly adapter: LogAdapter;
+  readonly conditions: readonly { readonly pattern: RegExp; readonly name: string }[];
+  /** Columns with a canonical meaning; the others are `extra`. */
+  readonly known: ReadonlySet<string>;
+  /** One copy of every name that repeats over episodes. */
+  readonly intern: (text: string) => string;
+  readonly sameNames: (names: readonly string[]) => readonly string[];
 }
 
-export const joinKey = (values: ReadonlyMap<string, JsonValue>, columns: readonly string[]): string =>
-  columns.map((column) => asText(column, values.get(column)) ?? '').join('\u0000');
+/** Names repeat, ids do not: past this many distinct texts a source's names are taken as they come. */
+const MAX_INTERNED = 50_000;
 
-/** NFC, case folding, line ends, white space and digits evened out; names stay (EVALUATION.md 6). */
-export function normaliseForDuplicates(text: string): string {
-  return text.normalize('NFC').toLowerCase().replace(/\d+/g, '0').replace(/\s+/g, ' ').trim();
-}
-
-export interface BuiltEpisode {
-  readonly meta: EpisodeMeta;
-  readonly episode: Episode;
-}
-
-/** One row → one episode. @throws FieldProblem for the first thing that makes it unusable */
-export function toEpisode(row: RawRow, mapping: Mapping, tables: SideTables, warn: Warn): Episode {
-  const raw = (field: EpisodeField): JsonValue | undefined => {
-    for (const column of mapping.columns[field]) if (row.values.has(column)) return row.values.get(column);
-    return undefined;
+function interner(): (text: string) => string {
+  const seen = new Map<string, string>();
+  return (text) => {
+    const known = seen.get(text);
+    if (known !== undefined) return known;
+    if (seen.size < MAX_INTERNED) seen.set(text, text);
+    return text;
   };
-  for (const field of mapping.required) {
-    if (field !== 'first_unsafe_event' && mapping.columns[field].every((column) => !row.values.has(column)))
-      throw new FieldProblem(field, 'a value', 'nothing (the field is missing)');
+}
+
+function listInterner(intern: (text: string) => string): (names: readonly string[]) => readonly string[] {
+  const seen = new Map<string, readonly string[]>();
+  return (names) => {
+    const key = names.join('\u0000');
+    const known = seen.get(key);
+    if (known !== undefined) return known;
+    const list = names.map(intern);
+    if (seen.size < MAX_INTERNED) seen.set(key, list);
+    return list;
+  };
+}
+
+export function rowReader(mapping: Mapping, tables: SideTables): RowReader {
+  const intern = interner();
+  const prepared: Prepared = {
+    mapping,
+    tables,
+    adapter: ADAPTERS[mapping.format],
+    conditions: mapping.condition.rules.map((rule) => ({ pattern: new RegExp(rule.match), name: rule.name })),
+    known: new Set(Object.values(mapping.columns).flat()),
+    intern,
+    sameNames: listInterner(intern),
+  };
+  return (row, warn) => toEpisode(row, prepared, warn);
+}
+
+/** The value of a canonical field; undefined where the source has no such column. */
+export function fieldOf(
+  values: ReadonlyMap<string, JsonValue>,
+  mapping: Mapping,
+  field: EpisodeField,
+): JsonValue | undefined {
+  for (const column of mapping.columns[field]) {
+    if (!values.has(column)) continue;
+    const value = values.get(column);
+    const missing = mapping.missing[field];
+    return missing !== undefined && !isMissing(value) && isListed(value as JsonValue, missing) ? null : value;
   }
-  const optionalText = (field: EpisodeField): string | null => {
+  return undefined;
+}
+
+function idOf(value: JsonValue | undefined): string {
+  const id = asText('episode_id', value);
+  if (id === null || id === '') throw new FieldProblem('episode_id', 'an id', show(value));
+  return id;
+}
+
+/** What names an episode: the mapping's key fields, joined by "/". @throws FieldProblem where the id is missing */
+export function keyOf(values: ReadonlyMap<string, JsonValue>, mapping: Mapping): string {
+  return mapping.key
+    .map((field) => {
+      const value = fieldOf(values, mapping, field);
+      return field === 'episode_id' ? idOf(value) : (asText(field, value) ?? '');
+    })
+    .join('/');
+}
+
+function isListed(value: JsonValue, missing: readonly string[]): boolean {
+  if (typeof value === 'string' || typeof value === 'boolean') return missing.includes(String(value));
+  return (
+    value !== null &&
+    'lexeme' in value &&
+    missing.some((text) => text === value.lexeme || Number(text) === Number(value.lexeme))
+  );
+}
+
+/** @throws FieldProblem for the first thing that makes the row unusable */
+function toEpisode(row: RawRow, prepared: Prepared, warn: Warn): Episode {
+  const { mapping, tables, intern } = prepared;
+  const raw = (field: EpisodeField): JsonValue | undefined => fieldOf(row.values, mapping, field);
+  const text = (field: EpisodeField): string | null => {
     const value = asText(field, raw(field));
     if (value !== null && !value.isWellFormed()) warn('lone_surrogate', `${field}: a lone surrogate`);
     return value;
   };
-  const boolean = (field: EpisodeField): boolean | null => asBoolean(field, raw(field), mapping);
-  const event = (field: EpisodeField): number | null => {
-    const value = asInteger(field, raw(field));
-    if (value === -1 && mapping.eventMinusOne === 'none') return null;
-    if (value !== null && value < 0)
-      throw new FieldProblem(
-        field,
-        'a step >= 0 or null',
-        `${value}. If −1 means "none" in this source, say so in the mapping (eventMinusOne: none)`,
-      );
-    return value === null ? null : value - mapping.stepsFrom;
+  const name = (field: EpisodeField): string | null => {
+    const value = text(field);
+    return value === null ? null : intern(value);
   };
-  const episodeId = asText('episode_id', raw('episode_id'));
-  if (episodeId === null || episodeId === '') throw new FieldProblem('episode_id', 'an id', show(raw('episode_id')));
-  const scenario = tables.scenarios.get(joinKey(row.values, mapping.join.scenarios)) ?? new Map<string, JsonValue>();
-  const refer = (reference: string | null): JsonValue | undefined => {
-    if (reference === null) return undefined;
-    const [table, ...column] = reference.split('.');
-    return (table === 'scenarios' ? scenario : row.values).get(column.join('.'));
+  const boolean = (field: EpisodeField): boolean | null => asBoolean(field, raw(field), mapping);
+  for (const field of mapping.required) {
+    if (field !== 'first_unsafe_event' && raw(field) === undefined)
+      throw new FieldProblem(field, 'a value', 'nothing (the field is missing)');
+  }
+  const episodeId = idOf(raw('episode_id'));
+  const joined = (columns: Mapping['join']['scenarios']): string =>
+    joinKey(
+      columns.map(({ episodes }) =>
+        episodes in mapping.columns ? raw(episodes as EpisodeField) : row.values.get(episodes),
+      ),
+    );
+  const scenario = tables.scenarios?.get(joined(mapping.join.scenarios));
+  if (tables.scenarios !== null && scenario === undefined)
+    throw new FieldProblem(
+      mapping.join.scenarios.map((column) => column.episodes).join(' + '),
+      'a scenario of the scenarios table',
+      `${show(raw('scenario_id'))}, which it does not hold`,
+    );
+  const own = (reference: string | null): JsonValue | undefined => {
+    const column = columnOf(reference, 'episodes');
+    return column === null ? undefined : row.values.get(column);
   };
 
-  const { turns, after } = toTurns(parseEvents(raw('events_json'), 'events_json', mapping, warn), mapping, warn);
-  const inside = (field: EpisodeField, value: number | null): number | null => {
-    if (value !== null && value >= turns.length)
-      throw new FieldProblem(field, `a step in 0..${turns.length - 1}`, String(value));
-    return value;
-  };
-  const reveal = readReveal(raw('reveal_event'), mapping, turns.length);
-  const unsafe = inside('first_unsafe_event', event('first_unsafe_event'));
-  checkUnsafe(turns, unsafe, boolean('unsafe_episode'));
+  const log = prepared.adapter(raw('events_json'), 'events_json', mapping, warn);
+  const reveal = readReveal(raw('reveal_event'), mapping, log);
+  const unsafe =
+    mapping.columns.first_unsafe_event.length === 0
+      ? firstTurn(log.turns, (turn) => turn.unsafe)
+      : readStep('first_unsafe_event', raw('first_unsafe_event'), mapping, log);
+  checkUnsafe(log, unsafe, boolean('unsafe_episode'));
+  const turns =
+    log.marksUnsafe || unsafe === null
+      ? log.turns
+      : log.turns.map((turn) => (turn.index === unsafe ? { ...turn, unsafe: true } : turn));
   const informed = boolean('informed_violation');
   if (informed !== null && reveal !== null) {
     const computed = unsafe !== null && reveal < unsafe;
@@ -81,39 +158,23 @@ export function toEpisode(row: RawRow, mapping: Mapping, tables: SideTables, war
         `informed_violation: expected ${computed} (reveal_event < first_unsafe_event), got ${informed}`,
       );
   }
-  const firstCritical =
-    inside('first_critical_event', event('first_critical_event')) ?? firstIndex(turns, (turn) => turn.critical);
-  const status = optionalText('status');
-  const end =
-    (['finished', 'escalated', 'limit'] as const).find(
-      (kind) => status !== null && mapping.status[kind].includes(status),
-    ) ?? ('unknown' satisfies EpisodeEnd);
-  const run = optionalText('run') ?? '';
-  const conditionText = optionalText(mapping.condition.from) ?? '';
-  const rule = mapping.condition.rules.find((item) => new RegExp(item.match).test(conditionText));
-  const label = tables.reportLabels.get(joinKey(row.values, mapping.join.reportLabels));
-  const duplicate = mapping.duplicateText
-    .map((reference) => (typeof refer(reference) === 'string' ? (refer(reference) as string) : ''))
-    .join('\n');
-  const opening: ChatMessage[] = [];
-  for (const role of ['system', 'user'] as const) {
-    const content = asText(`${role} prompt`, refer(mapping.opening[role]));
-    if (content !== null) opening.push({ role, content });
-  }
-  const key = mapping.key.map((field) => asText(field, raw(field)) ?? '').join('/');
+  const status = name('status');
+  const conditionText = text(mapping.condition.from) ?? '';
+  const label = tables.reportLabels?.get(joined(mapping.join.reportLabels));
+  const ownDuplicates = mapping.duplicateText.filter((reference) => columnOf(reference, 'episodes') !== null);
   return {
-    key,
-    run,
+    key: keyOf(row.values, mapping),
+    run: name('run') ?? '',
     episodeId,
-    model: optionalText('model') ?? 'unknown',
-    condition: rule?.name ?? mapping.condition.default,
-    set: optionalText('set'),
-    scenarioId: optionalText('scenario_id'),
-    instanceId: optionalText('instance_id'),
-    template: optionalText('template'),
-    family: optionalText('scenario_family'),
-    style: optionalText('policy_style') ?? asText('policy_style', scenario.get('policy_style')),
-    pairId: optionalText('counterfactual_pair_id'),
+    model: name('model') ?? 'unknown',
+    condition: prepared.conditions.find((rule) => rule.pattern.test(conditionText))?.name ?? mapping.condition.default,
+    set: name('set'),
+    scenarioId: text('scenario_id'),
+    instanceId: text('instance_id'),
+    template: name('template') ?? scenario?.template ?? null,
+    family: name('scenario_family') ?? scenario?.family ?? null,
+    style: name('policy_style') ?? scenario?.style ?? null,
+    pairId: text('counterfactual_pair_id'),
     world: readWorld(raw('cf_value'), boolean('nuisance'), mapping),
     seed: asSeed('seed', raw('seed')),
     reveal,
@@ -121,24 +182,46 @@ export function toEpisode(row: RawRow, mapping: Mapping, tables: SideTables, war
     unsafeCall: unsafe === null ? null : (turns[unsafe]?.unsafeCall ?? null),
     informed,
     escalated: boolean('escalated'),
-    firstEscalation: firstIndex(turns, (turn) => turn.escalation),
+    firstEscalation: firstTurn(turns, (turn) => turn.escalation),
     criticalDone: boolean('critical_done'),
-    firstCritical,
+    firstCritical:
+      readStep('first_critical_event', raw('first_critical_event'), mapping, log) ??
+      firstTurn(turns, (turn) => turn.critical),
     success: boolean('success'),
     status,
-    end,
-    reportLabel: label === undefined ? null : asText(mapping.reportLabel, label.get(mapping.reportLabel)),
+    end: readEnd(status, mapping),
+    reportLabel: label === undefined || label === null ? null : intern(label),
     turnCount: turns.length,
-    toolNames: turns.map((turn) => turn.calls.map((call) => call.name)),
-    duplicateKey: duplicate.trim() === '' ? null : sha256(normaliseForDuplicates(duplicate)),
-    extra: extraColumns(row.values, mapping),
+    toolNames: turns.map((turn) => prepared.sameNames(turn.calls.map((call) => call.name))),
+    duplicateKey:
+      ownDuplicates.length === 0 ? (scenario?.duplicateKey ?? null) : duplicateKeyOf(ownDuplicates.map(own)),
+    extra: extraColumns(row.values, prepared),
     source: { file: row.file, row: row.row },
-    opening,
-    tools: readTools(refer(mapping.tools), tables.tools),
-    after,
-    finalAnswer: optionalText('final_answer'),
+    opening: openingOf(
+      mapping,
+      log,
+      (reference, role) => asText(`${role} prompt`, own(reference)) ?? scenario?.[role] ?? null,
+    ),
+    tools: log.tools ?? readToolSchemas(own(mapping.tools)) ?? scenario?.tools ?? tables.tools ?? [],
+    after: log.after,
+    finalAnswer: text('final_answer'),
     turns,
   };
+}
+
+/** Messages before turn 0: from columns, or from a message list, which may lack only the system prompt. */
+function openingOf(
+  mapping: Mapping,
+  log: ParsedLog,
+  content: (reference: string | null, role: 'system' | 'user') => string | null,
+): readonly ChatMessage[] {
+  if (log.opening?.some(({ role }) => role === 'system' || role === 'developer')) return log.opening;
+  const opening: ChatMessage[] = [];
+  for (const role of log.opening === null ? (['system', 'user'] as const) : (['system'] as const)) {
+    const text = content(mapping.opening[role], role);
+    if (text !== null) opening.push({ role, content: text });
+  }
+  return [...opening, ...(log.opening ?? [])];
 }
 
 /** The part of an episode that stays in memory for a whole data set. */
@@ -154,85 +237,19 @@ export function toMeta(episode: Episode): EpisodeMeta {
   return meta;
 }
 
-function firstIndex(turns: readonly Turn[], test: (turn: Turn) => boolean): number | null {
-  const index = turns.findIndex(test);
-  return index < 0 ? null : index;
-}
+/** Texts longer than this are no labels, and 207k of them would not fit into memory. */
+const MAX_EXTRA = 200;
 
-function readReveal(value: JsonValue | undefined, mapping: Mapping, turns: number): number | null {
-  const step = asInteger('reveal_event', value);
-  if (step === null) return null;
-  if (step === -1) {
-    if (mapping.revealMinusOne === 'none') return null;
-    if (mapping.revealMinusOne === 'first_prompt') return -1;
-    throw new FieldProblem(
-      'reveal_event',
-      'a step >= 0 or null',
-      '-1. Say in the mapping what −1 means (revealMinusOne: first_prompt | none)',
-    );
-  }
-  if (step < mapping.stepsFrom || step - mapping.stepsFrom >= turns)
-    throw new FieldProblem(
-      'reveal_event',
-      `a step in ${mapping.stepsFrom}..${turns - 1 + mapping.stepsFrom}`,
-      String(step),
-    );
-  return step - mapping.stepsFrom;
-}
-
-/** The columns, the flags of the events and each other have to agree: labels are the ground truth of everything. */
-function checkUnsafe(turns: readonly Turn[], unsafe: number | null, flag: boolean | null): void {
-  if (flag !== null && flag !== (unsafe !== null)) {
-    throw new FieldProblem(
-      'unsafe_episode',
-      `${unsafe !== null}, because first_unsafe_event is ${unsafe ?? 'null'}`,
-      String(flag),
-    );
-  }
-  const first = firstIndex(turns, (turn) => turn.unsafe);
-  if (first !== unsafe) {
-    throw new FieldProblem(
-      'first_unsafe_event',
-      `${first ?? 'null'} (the first unsafe_action of events_json)`,
-      String(unsafe),
-    );
-  }
-}
-
-function readWorld(value: JsonValue | undefined, nuisance: boolean | null, mapping: Mapping): World {
-  if (mapping.world === 'none') return 'none';
-  const text = asText('cf_value', value);
-  if (text !== null && mapping.world.safe.includes(text)) return 'x+';
-  if (text !== null && mapping.world.unsafe.includes(text)) return nuisance === true ? 'nuisance' : 'x-';
-  throw new FieldProblem('cf_value', [...mapping.world.safe, ...mapping.world.unsafe].join(' or '), show(value));
-}
-
-function readTools(value: JsonValue | undefined, file: readonly JsonValue[] | null): readonly JsonValue[] {
-  if (isMissing(value)) return file ?? [];
-  let tools = value as JsonValue;
-  if (typeof tools === 'string') {
-    try {
-      tools = parseJson(tools);
-    } catch (error) {
-      if (!(error instanceof JsonError)) throw error;
-      throw new FieldProblem('tools', 'a JSON list of schemas', error.message);
-    }
-  }
-  if (!isJsonArray(tools)) throw new FieldProblem('tools', 'a list of schemas', show(tools));
-  return tools;
-}
-
-/** Scalars of columns that have no canonical meaning. Own keys of a null-prototype object: names are data. */
+/** Scalars of columns that have no canonical meaning. A null-prototype object: names are data. */
 function extraColumns(
   values: ReadonlyMap<string, JsonValue>,
-  mapping: Mapping,
+  prepared: Prepared,
 ): Record<string, string | number | boolean | null> {
-  const known = new Set(Object.values(mapping.columns).flat());
   const out = Object.create(null) as Record<string, string | number | boolean | null>;
   for (const [column, value] of values) {
-    if (known.has(column)) continue;
+    if (prepared.known.has(column)) continue;
     if (value === null || typeof value === 'boolean') out[column] = value;
-    else if (typeof value === 'string' && value.length <= 200) out[column] = value;
+    else if (typeof value === 'string' && value.length <= MAX_EXTRA) out[column] = prepared.intern(value);
     else if (typeof value === 'object' && 'lexeme' in value)
       out[column] = Number.isFinite(Number(value.lexeme)) ? Number(value.lexeme) : null;
   }

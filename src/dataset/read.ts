@@ -1,15 +1,17 @@
-import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { Mapping } from '../config/mapping-fields.ts';
-import { DataError } from '../errors.ts';
-import { sha256File } from '../lib/content-hash.ts';
-import { isJsonArray, JsonError, parseJson } from '../lib/json.ts';
-import type { Episode, EpisodeMeta, Exclusion, JsonValue } from '../types.ts';
+import { DataError, UserError } from '../errors.ts';
+import type { Episode, EpisodeMeta, Exclusion } from '../types.ts';
+import type { Warn } from './adapters/adapter.ts';
 import { FieldProblem } from './cell.ts';
+import { checkKeys, checkPairs } from './check.ts';
 import { checkColumns } from './columns.ts';
-import { joinKey, type SideTables, toEpisode, toMeta } from './episode.ts';
+import { keyOf, rowReader, type RowReader, toMeta } from './episode.ts';
 import { findTables, type TableFile } from './files.ts';
+import { countParquetRows } from './parquet.ts';
+import { createQuarantine, type Quarantine } from './quarantine.ts';
 import { type RawRow, readRows } from './rows.ts';
+import { readSideTables } from './side-tables.ts';
 import { type Where, whereMatches, whereSql } from './where.ts';
 
 /** Files, folders (Hub layout) or globs of one data set. */
@@ -23,7 +25,7 @@ export interface DatasetSource {
 
 export interface ReadOptions {
   readonly where: Where;
-  /** Share of bad rows above which reading stops with a DataError. */
+  /** Share of bad rows above which reading stops with a DataError; 1 = never. */
   readonly maxBad: number;
   /** Each row that is set aside; file and row name it. */
   readonly onExclusion: (exclusion: Exclusion) => void;
@@ -32,63 +34,98 @@ export interface ReadOptions {
   readonly signal?: AbortSignal;
 }
 
-export interface FileHash {
-  readonly file: string;
-  readonly bytes: number;
-  readonly sha256: string;
+/** What a mapping takes from tables that the source does not name. @throws UserError (2) */
+export function checkSource(source: DatasetSource, mapping: Mapping): void {
+  if (source.scenarios !== null) return;
+  const needed = [mapping.opening.system, mapping.opening.user, mapping.tools].filter(
+    (reference) => reference?.startsWith('scenarios.') === true,
+  );
+  if (needed.length > 0 && mapping.format === 'events')
+    throw new UserError(
+      `dataset.scenarios: expected the table that mapping ${mapping.name} takes ${needed.join(', ')} from, got none. Name it, or say in the mapping where the prompts stand (opening, tools)`,
+    );
 }
 
-/** What a run key holds of its data. */
-export async function hashSource(source: DatasetSource): Promise<readonly FileHash[]> {
-  const out: FileHash[] = [];
-  for (const inputs of [source.episodes, source.scenarios, source.reportLabels]) {
-    for (const file of inputs === null ? [] : await findTables(inputs))
-      out.push({ file: basename(file.path), ...(await sha256File(file.path)) });
-  }
-  if (source.tools !== null) out.push({ file: basename(source.tools), ...(await sha256File(source.tools)) });
-  return out;
-}
-
-async function readSide(
-  inputs: readonly string[] | null,
-  columns: readonly string[],
-): Promise<Map<string, ReadonlyMap<string, JsonValue>>> {
-  const out = new Map<string, ReadonlyMap<string, JsonValue>>();
-  if (inputs === null) return out;
-  for (const file of await findTables(inputs)) {
-    for await (const row of readRows(file, { columns: null })) {
-      if (row.problem)
-        throw new DataError(`${file.path}: row ${row.row}: ${row.problem.message}. Correct or remove the row`);
-      out.set(joinKey(row.values, columns), row.values);
+/** All rows of the files that pass `where`, good or bad. */
+async function* filteredRows(
+  files: readonly TableFile[],
+  mapping: Mapping,
+  options: Pick<ReadOptions, 'where' | 'signal'>,
+): AsyncGenerator<RawRow> {
+  const wanted = Object.keys(options.where);
+  const known = new Set<string>();
+  for (const file of files) {
+    const read = readRows(file, {
+      columns: null,
+      nanLiteral: mapping.nanLiteral,
+      ...(file.format === 'parquet'
+        ? {
+            where: (columns) => {
+              for (const { name } of columns) known.add(name);
+              return whereSql(options.where, columns);
+            },
+          }
+        : {}),
+    });
+    for await (const row of read) {
+      options.signal?.throwIfAborted();
+      if (file.format === 'jsonl' && row.problem === null) {
+        if (known.size < wanted.length) for (const name of wanted) if (row.values.has(name)) known.add(name);
+        if (!whereMatches(options.where, row.values)) continue;
+      }
+      yield row;
     }
   }
-  return out;
+  const strange = wanted.find((name) => !known.has(name));
+  if (strange !== undefined)
+    throw new UserError(
+      `dataset.where.${strange}: expected a column of ${basename(files[0]!.path)}, got none of that name${known.size > 0 ? ` (there are ${[...known].slice(0, 30).join(', ')})` : ''}. Correct the filter`,
+    );
 }
 
-async function readTools(path: string | null): Promise<readonly JsonValue[] | null> {
-  if (path === null) return null;
-  try {
-    const value = parseJson(await readFile(path, 'utf8'));
-    if (isJsonArray(value)) return value;
-  } catch (error) {
-    if (!(error instanceof JsonError)) throw error;
-    throw new DataError(`${path}: expected a JSON list of tool schemas, got ${error.message}. Correct the file`, {
-      cause: error,
-    });
+/** One row → one episode, or null with the reason handed to the quarantine. */
+function readRow(row: RawRow, mapping: Mapping, reader: RowReader, quarantine: Quarantine, warn: Warn): Episode | null {
+  quarantine.seen();
+  if (row.problem) {
+    quarantine.setAside(row, row.problem.field === null ? 'bad_json' : 'bad_field', row.problem.message, null);
+    return null;
   }
-  throw new DataError(`${path}: expected a JSON list of tool schemas, got something else. Correct the file`);
+  try {
+    return reader(row, warn);
+  } catch (error) {
+    if (!(error instanceof FieldProblem)) throw error;
+    quarantine.setAside(row, `bad_${error.field.split(' ')[0]}`, error.message, rowKey(row, mapping));
+    return null;
+  }
 }
 
-export async function readSideTables(source: DatasetSource, mapping: Mapping): Promise<SideTables> {
-  return {
-    scenarios: await readSide(source.scenarios, mapping.join.scenarios),
-    reportLabels: await readSide(source.reportLabels, mapping.join.reportLabels),
-    tools: await readTools(source.tools),
+/** The key of a row whose other fields may be unusable; null where it has none. */
+function rowKey(row: RawRow, mapping: Mapping): string | null {
+  try {
+    return keyOf(row.values, mapping);
+  } catch (error) {
+    if (!(error instanceof FieldProblem)) throw error;
+    return null;
+  }
+}
+
+/** Warns once per kind, with the row. */
+function onceEach(onWarning: ReadOptions['onWarning']): (row: RawRow) => Warn {
+  const warned = new Set<string>();
+  return (row) => (kind, detail) => {
+    if (warned.has(kind)) return;
+    warned.add(kind);
+    onWarning(kind, `${row.file}: row ${row.row}: ${detail}`);
   };
 }
 
-/** Too few rows for a share to mean anything are judged as if there were this many. */
-const MIN_ROWS_FOR_SHARE = 1_000;
+/** More rows than this many cannot come, or null where only reading tells. */
+async function mostRows(files: readonly TableFile[], where: Where): Promise<number | null> {
+  if (Object.keys(where).length > 0 || files.some((file) => file.format !== 'parquet')) return null;
+  let rows = 0;
+  for (const file of files) rows += await countParquetRows(file);
+  return rows;
+}
 
 /**
  * Every episode that passes `where`, in the order of files and rows. Bad rows are set aside through `onExclusion`.
@@ -102,62 +139,29 @@ export async function* readEpisodes(
   const files = await findTables(source.episodes);
   await checkColumns(files, mapping, options.onWarning);
   const tables = await readSideTables(source, mapping);
-  const warned = new Set<string>();
-  let rows = 0;
-  let bad = 0;
-  const exclude = (row: RawRow, reason: string, detail: string, episode: string | null): void => {
-    bad += 1;
-    options.onExclusion({
-      stage: 'dataset',
-      episode,
-      file: row.file,
-      row: row.row,
-      turn: null,
-      reason,
-      detail: `${row.file}: row ${row.row}: ${detail}`,
-    });
-    if (
-      bad > Math.max(options.maxBad * Math.max(rows, MIN_ROWS_FOR_SHARE), options.maxBad > 0 ? 0 : 0) &&
-      options.maxBad < 1
-    ) {
-      throw new DataError(
-        `${row.file}: row ${row.row}: ${detail}. expected at most ${options.maxBad * 100} % bad rows, got ${bad} of ${rows}. Correct them, or raise dataset.maxBad to set them aside`,
-      );
-    }
-  };
-  for (const file of files) {
-    const read = readRows(file, {
-      columns: null,
-      nanLiteral: mapping.nanLiteral,
-      ...(file.format === 'parquet' ? { where: (columns) => whereSql(options.where, columns) } : {}),
-    });
-    for await (const row of read) {
-      options.signal?.throwIfAborted();
-      if (row.problem) {
-        rows += 1;
-        exclude(row, row.problem.field === null ? 'bad_json' : 'bad_field', row.problem.message, null);
-        continue;
-      }
-      if (file.format === 'jsonl' && !whereMatches(options.where, row.values)) continue;
-      rows += 1;
-      try {
-        yield toEpisode(row, mapping, tables, (kind, detail) => {
-          if (warned.has(kind)) return;
-          warned.add(kind);
-          options.onWarning(kind, `${row.file}: row ${row.row}: ${detail}`);
-        });
-      } catch (error) {
-        if (!(error instanceof FieldProblem)) throw error;
-        exclude(row, `bad_${error.field.split(' ')[0]}`, error.message, rowKey(row, mapping));
-      }
-    }
+  const reader = rowReader(mapping, tables);
+  const warn = onceEach(options.onWarning);
+  const quarantine = createQuarantine(options.maxBad, await mostRows(files, options.where), options.onExclusion);
+  let labelled = 0;
+  for await (const row of filteredRows(files, mapping, options)) {
+    const episode = readRow(row, mapping, reader, quarantine, warn(row));
+    if (episode === null) continue;
+    if (episode.reportLabel !== null) labelled += 1;
+    yield episode;
   }
-  if (rows === 0) {
+  quarantine.finish();
+  if (quarantine.rows === 0) {
     const names = files.map((file) => basename(file.path)).join(', ');
+    const filtered = Object.keys(options.where).length > 0;
     throw new DataError(
-      `${names}: expected at least one row, got 0 rows${Object.keys(options.where).length > 0 ? ' that pass where' : ' (empty)'}. Check the file${Object.keys(options.where).length > 0 ? ' and the filter' : ''}`,
+      `${names}: expected at least one row, got 0 rows${filtered ? ' that pass where' : ' (empty)'}. Check the file${filtered ? ' and the filter' : ''}`,
     );
   }
+  if (labelled === 0 && (tables.reportLabels?.size ?? 0) > 0)
+    options.onWarning(
+      'no_report_label',
+      `report labels: none of ${tables.reportLabels!.size.toLocaleString('en')} labels belongs to an episode that was read`,
+    );
 }
 
 /** The light part of every episode, checked as a whole: unique keys, twins. @throws DataError (65) */
@@ -176,52 +180,57 @@ export async function readMetas(source: DatasetSource, mapping: Mapping, options
   return metas;
 }
 
-/** The key of a row whose other fields may be unusable; null where the id itself is. */
-function rowKey(row: RawRow, mapping: Mapping): string | null {
-  const parts = mapping.key.map((field) =>
-    row.values.get(mapping.columns[field].find((column) => row.values.has(column)) ?? field),
-  );
-  return parts.every((part) => typeof part === 'string') ? parts.join('/') : null;
-}
+/** Text held in memory at once while episodes are put in order. */
+const WAVE_BYTES = 128 << 20;
 
-function checkKeys(metas: readonly Pick<EpisodeMeta, 'key' | 'source'>[], mapping: Mapping): void {
-  const seen = new Set<string>();
-  const twice = new Map<string, Pick<EpisodeMeta, 'key' | 'source'>>();
-  for (const meta of metas) {
-    if (seen.has(meta.key)) twice.set(meta.key, meta);
-    else seen.add(meta.key);
-  }
-  if (twice.size > 0) {
-    const first = [...twice.values()][0]!;
-    throw new DataError(
-      `${first.source.file}: row ${first.source.row}: episode_id: expected unique ${mapping.key.join(' + ')}, got ${twice.size} ids twice (duplicates): ${[...twice.keys()].slice(0, 5).join(', ')}. Remove the duplicates, or name the columns that tell them apart in the mapping (key)`,
-    );
-  }
-}
-
-function checkPairs(metas: readonly EpisodeMeta[], warn: ReadOptions['onWarning']): void {
-  const worlds = new Map<string, string>();
-  for (const meta of metas) {
-    if (meta.pairId === null || meta.world === 'none' || meta.world === 'nuisance') continue;
-    const key = [meta.pairId, meta.model, meta.condition, meta.seed, meta.world].join('\u0000');
-    const other = worlds.get(key);
-    if (other !== undefined) {
-      warn(
-        'pair_twice_same_world',
-        `${meta.source.file}: counterfactual_pair_id: expected one episode of each world, got two ${meta.world} of ${meta.pairId} (${other}, ${meta.episodeId})`,
-      );
-      return;
+/**
+ * Full episodes in the order of `metas` (as read by `readMetas`), whatever their order in the files: in waves that fit
+ * in memory, each one pass over the rows that are wanted.
+ * @throws DataError (65) when a row is no longer what it was
+ */
+export async function* readEpisodesInOrder(
+  source: DatasetSource,
+  mapping: Mapping,
+  metas: readonly EpisodeMeta[],
+  signal?: AbortSignal,
+): AsyncGenerator<Episode> {
+  const files = await findTables(source.episodes);
+  const reader = rowReader(mapping, await readSideTables(source, mapping));
+  const byName = new Map<string, TableFile[]>();
+  for (const file of files) byName.set(basename(file.path), [...(byName.get(basename(file.path)) ?? []), file]);
+  // Text unpacks about 3 : 1 from parquet; the count of rows is at least the largest row number seen.
+  const bytes = files.reduce((sum, file) => sum + file.bytes * (file.format === 'parquet' ? 3 : 1), 0);
+  const rows = Math.max(metas.length, ...[...byName.keys()].map((name) => maxRow(metas, name)));
+  const wave = Math.max(1, Math.floor(WAVE_BYTES / Math.max(1, bytes / Math.max(1, rows))));
+  for (let from = 0; from < metas.length; from += wave) {
+    const here = metas.slice(from, from + wave);
+    const keys = new Set(here.map((meta) => meta.key));
+    const held = new Map<string, RawRow>();
+    for (const [name, same] of byName) {
+      const wanted = new Set(here.filter((meta) => meta.source.file === name).map((meta) => meta.source.row));
+      if (wanted.size === 0) continue;
+      for (const file of same) {
+        for await (const row of readRows(file, { columns: null, nanLiteral: mapping.nanLiteral, rows: wanted })) {
+          signal?.throwIfAborted();
+          const key = row.problem === null ? rowKey(row, mapping) : null;
+          if (key !== null && keys.has(key)) held.set(key, row);
+        }
+      }
     }
-    worlds.set(key, meta.episodeId);
+    for (const meta of here) {
+      const row = held.get(meta.key);
+      if (row === undefined)
+        throw new DataError(
+          `${meta.source.file}: row ${meta.source.row}: expected the episode ${meta.key.slice(0, 80)}, got another row. The file changed while it was read; run the command again`,
+        );
+      held.delete(meta.key);
+      yield reader(row, () => undefined);
+    }
   }
 }
 
-/** @throws DataError (65) where a forecast cannot be made: only one class. */
-export function checkClasses(metas: readonly EpisodeMeta[], files: readonly TableFile[] | readonly string[]): void {
-  const unsafe = metas.filter((meta) => meta.unsafe !== null).length;
-  if (unsafe > 0 && unsafe < metas.length) return;
-  const names = files.map((file) => basename(typeof file === 'string' ? file : file.path)).join(', ');
-  throw new DataError(
-    `${names}: unsafe_episode: expected episodes of both classes, got ${unsafe} unsafe, ${metas.length - unsafe} safe. A forecast needs both`,
-  );
+function maxRow(metas: readonly EpisodeMeta[], file: string): number {
+  let most = 0;
+  for (const { source } of metas) if (source.file === file && source.row > most) most = source.row;
+  return most;
 }

@@ -7,14 +7,9 @@ import { loadConfig, type Flags } from '../config/load.ts';
 import { loadMapping } from '../config/mapping.ts';
 import type { Mapping } from '../config/mapping-fields.ts';
 import type { Config } from '../config/schema.ts';
-import {
-  checkClasses,
-  type DatasetSource,
-  hashSource,
-  readEpisodes,
-  readMetas,
-  type ReadOptions,
-} from '../dataset/read.ts';
+import { checkClasses } from '../dataset/check.ts';
+import { hashSource } from '../dataset/hash-source.ts';
+import { checkSource, type DatasetSource, readEpisodesInOrder, readMetas, type ReadOptions } from '../dataset/read.ts';
 import { selectEpisodes } from '../dataset/select.ts';
 import { assignGroups, groupNames } from '../dataset/split.ts';
 import { inspectModel } from '../model/inspect-model.ts';
@@ -47,9 +42,6 @@ export interface OpenedRun {
   /** Full episodes in the order of `metas`, in waves that fit in memory. */
   episodes(): AsyncGenerator<Episode>;
 }
-
-/** Episodes held in memory at once while they are put in order: about 600 MB of real logs. */
-const WAVE = 20_000;
 
 export async function packageVersion(): Promise<string> {
   const text = await readFile(fileURLToPath(new URL('../../package.json', import.meta.url)), 'utf8');
@@ -94,6 +86,11 @@ export function splitConfig(config: Config): { readonly extraction: object; read
   };
 }
 
+/** What of a mapping determines the episodes; its name and the notes on its labels are for the report. */
+function readingOf({ name: _name, limits: _limits, ...reading }: Mapping): object {
+  return reading;
+}
+
 function machine(): Record<string, string | number> {
   return {
     host: hostname(),
@@ -131,6 +128,7 @@ export async function openPipeline(
     onWarning: (_kind, detail) => warnings.push(detail),
     signal: context.signal,
   };
+  checkSource(source, mapping);
   const all = await readMetas(source, mapping, readOptions);
   checkClasses(all, source.episodes);
   const unordered = selectEpisodes(all, config.dataset.select);
@@ -165,7 +163,7 @@ export async function openPipeline(
   const key: RunKey = {
     extraction: {
       config: split.extraction,
-      data: { files: await hashSource(source), mapping },
+      data: { files: await hashSource(source), mapping: readingOf(mapping) },
       model: info.hashes,
       tokenizer: tokenizer.sha256,
       template: template.sha256,
@@ -196,25 +194,7 @@ export async function openPipeline(
     taps,
     chat,
     folder,
-    async *episodes() {
-      for (let from = 0; from < metas.length; from += WAVE) {
-        const wave = metas.slice(from, from + WAVE);
-        const wanted = new Set(wave.map((meta) => meta.key));
-        const held = new Map<string, Episode>();
-        const quiet: ReadOptions = {
-          ...readOptions,
-          maxBad: 1,
-          onExclusion: () => undefined,
-          onWarning: () => undefined,
-        };
-        for await (const episode of readEpisodes(source, mapping, quiet))
-          if (wanted.has(episode.key)) held.set(episode.key, episode);
-        for (const meta of wave) {
-          const episode = held.get(meta.key);
-          if (episode) yield episode;
-        }
-      }
-    },
+    episodes: () => readEpisodesInOrder(source, mapping, metas, context.signal),
   };
 }
 

@@ -2,7 +2,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { loadMapping } from '../../../src/config/mapping.ts';
-import { checkClasses, readMetas } from '../../../src/dataset/read.ts';
+import { checkClasses } from '../../../src/dataset/check.ts';
+import { readMetas } from '../../../src/dataset/read.ts';
 import { ForewarnError } from '../../../src/errors.ts';
 import { hostileCases, hostileFixtures, type HostileCase, missingFrom } from '../fixtures.ts';
 
