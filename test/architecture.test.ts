@@ -179,9 +179,10 @@ describe('effects are handed in', () => {
   }
 });
 
+const between = (from: string, to: string, typeOnly = false): Import => ({ from: join(SRC, from), to, typeOnly });
+
 describe('this test', () => {
   it('refuses a stage that imports a stage, and a package in the wrong folder', () => {
-    const between = (from: string, to: string, typeOnly = false): Import => ({ from: join(SRC, from), to, typeOnly });
     for (const [from, to] of [
       ['store/x.ts', '../model/y.ts'],
       ['math/x.ts', '../probe/y.ts'],

@@ -66,7 +66,7 @@ async function isGone(path: string, owner: Owner, staleMs: number): Promise<bool
   if (owner.host === hostname()) {
     if (owner.pid <= 0 || !isAlive(owner.pid)) return true;
     const now = await startOf(owner.pid);
-    return owner.started !== '' && now !== '' && owner.started !== now;
+    return Boolean(owner.started) && now !== '' && owner.started !== now;
   }
   const from = performance.now();
   while (performance.now() - from < staleMs) {
