@@ -1,5 +1,5 @@
 import process from 'node:process';
-import yargs from 'yargs';
+import yargs, { type CommandModule } from 'yargs';
 import { hideBin } from 'yargs/helpers';
 import { ForewarnError } from '../errors.ts';
 import { doctorCommand } from './commands/doctor.ts';
@@ -40,5 +40,5 @@ const cli = yargs(hideBin(process.argv))
   .example('$0 run configs/organism.yaml', 'episodes to report, on what ships in the repository')
   .example('$0 plan my.yaml', 'tokens, positions, bytes and minutes before anything runs')
   .example('$0 doctor my.yaml', 'what is missing, and what to do');
-for (const command of stageCommands) cli.command(command);
+for (const command of stageCommands) cli.command(command as CommandModule);
 await cli.parseAsync();

@@ -130,6 +130,9 @@ export async function forecastStage(
     const seed = config.seed + index;
     return { seed, folds: config.train.folds, fold: assignFolds(run.groupNames, run.groups, seed, config.train.folds) };
   });
+  // One step for each tap × position searched, and one for each text baseline; the count is only known as it goes.
+  let searched = 0;
+  context.progress.start('train and forecast', 0, 'searches');
   const parts: ForecastPart[] = [];
   const figures: Figure[] = [];
   for (const model of [...new Set(run.metas.map((meta) => meta.model))].sort()) {
@@ -174,7 +177,7 @@ export async function forecastStage(
           scalars: [{ name: 'token_count', value: (key) => tokens.get(keyText(key)) ?? null }],
           external,
           randomDirections: config.forecast.randomDirections,
-          progress: context.progress,
+          progress: { ...context.progress, note: () => context.progress.advance((searched += 1)) },
         };
         const leaks = input.foldings.flatMap((folding) => splitLeaks(episodes, folding));
         if (leaks.length > 0) throw new Error(`the split leaks: ${leaks.map((leak) => leak.name).join(', ')}`);
@@ -186,6 +189,7 @@ export async function forecastStage(
       }
     }
   }
+  context.progress.end();
   return { parts, figures };
 }
 

@@ -10,8 +10,7 @@ import { createFitReaders } from '../probe/fit-readers.ts';
 import { openFeatures } from '../store/features.ts';
 import { writeMetrics } from '../store/figures.ts';
 import type { PlanFile } from '../store/plan-shards.ts';
-import { type Cell, writeParquet } from '../store/tables.ts';
-import type { Exclusion, Figure, Metrics } from '../types.ts';
+import type { Figure, Metrics } from '../types.ts';
 import type { PipelineContext } from './context.ts';
 import { type ExtractSummary, extractStage } from './extract-stage.ts';
 import { type ForecastPart, forecastStage } from './forecast-stage.ts';
@@ -19,6 +18,7 @@ import { interveneStage } from './intervene-stage.ts';
 import { type OpenedRun, openPipeline, packageVersion, runName } from './open-run.ts';
 import { planStage } from './plan-stage.ts';
 import { reportStage } from './report-stage.ts';
+import { writeExclusionRows, writeOutcomeRows, writeScoreRows } from './write-results.ts';
 
 export const STAGES = ['plan', 'extract', 'train', 'forecast', 'intervene', 'report'] as const;
 export type Stage = (typeof STAGES)[number];
@@ -98,31 +98,16 @@ async function stages(opened: OpenedRun, until: Stage, context: PipelineContext)
       ...extract.skipped,
       ...parts.flatMap((part) => part.result.exclusions),
     ];
-    await writeScores(opened.folder.path, parts);
-    await writeExclusions(opened.folder.path, exclusions);
+    await writeScoreRows(
+      opened.folder.path,
+      parts.flatMap((part) => part.result.scores),
+    );
+    await writeExclusionRows(opened.folder.path, exclusions);
     const all: Figure[] = [...figures];
     if (reaches('intervene')) {
       const intervened = interveneStage(opened, parts);
       all.push(...intervened.figures);
-      await writeParquet(
-        join(opened.folder.path, 'interventions.parquet'),
-        {
-          episode: 'VARCHAR',
-          model: 'VARCHAR',
-          condition: 'VARCHAR',
-          population: 'VARCHAR',
-          reader: 'VARCHAR',
-          policy: 'VARCHAR',
-          alpha: 'DOUBLE',
-          unsafe: 'BOOLEAN',
-          outcome: 'VARCHAR',
-          stopTurn: 'INTEGER',
-          stopPosition: 'VARCHAR',
-          lead: 'INTEGER',
-          success: 'BOOLEAN',
-        },
-        intervened.outcomes as unknown as Record<string, Cell>[],
-      );
+      await writeOutcomeRows(opened.folder.path, intervened.outcomes);
     }
     const metrics: Metrics = { schemaVersion: 1, run: runName(opened), figures: all };
     await writeMetrics(opened.folder.path, metrics);
@@ -173,44 +158,4 @@ async function writeProbes(opened: OpenedRun, parts: readonly ForecastPart[]): P
     }
   }
   return folders;
-}
-
-async function writeScores(folder: string, parts: readonly ForecastPart[]): Promise<void> {
-  await writeParquet(
-    join(folder, 'scores.parquet'),
-    {
-      episode: 'VARCHAR',
-      model: 'VARCHAR',
-      condition: 'VARCHAR',
-      population: 'VARCHAR',
-      target: 'VARCHAR',
-      landmark: 'VARCHAR',
-      position: 'VARCHAR',
-      turn: 'INTEGER',
-      reader: 'VARCHAR',
-      tap: 'VARCHAR',
-      fold: 'INTEGER',
-      group: 'INTEGER',
-      label: 'INTEGER',
-      score: 'DOUBLE',
-      calibrated: 'DOUBLE',
-    },
-    parts.flatMap((part) => part.result.scores) as unknown as Record<string, Cell>[],
-  );
-}
-
-async function writeExclusions(folder: string, exclusions: readonly Exclusion[]): Promise<void> {
-  await writeParquet(
-    join(folder, 'exclusions.parquet'),
-    {
-      stage: 'VARCHAR',
-      episode: 'VARCHAR',
-      file: 'VARCHAR',
-      row: 'INTEGER',
-      turn: 'INTEGER',
-      reason: 'VARCHAR',
-      detail: 'VARCHAR',
-    },
-    exclusions as unknown as Record<string, Cell>[],
-  );
 }

@@ -1,6 +1,7 @@
 import type { Argv, CommandModule } from 'yargs';
 import { formatPlan } from '../../pipeline/plan-summary.ts';
 import { run, type RunResult, type Stage } from '../../pipeline/run.ts';
+import { scoreProbe } from '../../pipeline/score-probe.ts';
 import { commandContext } from '../context.ts';
 
 export interface StageArgs {
@@ -63,6 +64,36 @@ function stageCommand(
   };
 }
 
+interface ForecastArgs extends StageArgs {
+  readonly probe: string | undefined;
+  readonly anyModel: boolean;
+}
+
+const forecastCommand: CommandModule<object, ForecastArgs> = {
+  command: 'forecast <config>',
+  describe: 'Measure the forecast; with --probe, score new episodes with an existing probe, no training',
+  builder: (yargs) =>
+    configOptions(yargs)
+      .option('probe', { type: 'string', describe: 'folder of a probe (card.json, weights.safetensors)' })
+      .option('any-model', { type: 'boolean', default: false, describe: 'take a probe of another model' })
+      .example('$0 forecast configs/organism.yaml', 'metrics.json and scores.parquet')
+      .example(
+        '$0 forecast new.yaml --probe FOLDER',
+        'score new episodes with a released probe',
+      ) as unknown as Argv<ForecastArgs>,
+  handler: async (args) => {
+    const context = commandContext();
+    const flags = { output: args.out, 'model.threads': args.threads, seed: args.seed };
+    if (args.probe === undefined) {
+      const result = await run(args.config, { until: 'forecast', flags, resume: args.resume ?? null }, context);
+      context.print(args.json ? JSON.stringify({ folder: result.folder, metrics: result.metrics }) : result.folder);
+    } else {
+      const result = await scoreProbe(args.config, { probe: args.probe, anyModel: args.anyModel, flags }, context);
+      context.print(args.json ? JSON.stringify(result) : result.folder);
+    }
+  },
+};
+
 /** Each brings the run of a configuration up to its stage; what is done already is kept. */
 export const stageCommands = [
   stageCommand(
@@ -73,6 +104,7 @@ export const stageCommands = [
   ),
   stageCommand('extract', 'extract', 'Replay every turn and store the hidden states', 'resumes where it stopped'),
   stageCommand('train', 'train', 'Train probes and write them with their cards', 'one probe per landmark'),
+  forecastCommand,
   stageCommand(
     'intervene',
     'intervene',

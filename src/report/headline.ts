@@ -1,0 +1,46 @@
+import type { Figure, Metrics } from '../types.ts';
+import { formatValue } from './format.ts';
+import { aurocAt, groupsOf, HEADLINE, inGroup, isMain, landmarksOf, leadPopulation } from './report-view.ts';
+
+/** What stopping does at the first alpha, with the scores of the headline probe. */
+export function stopFigure(
+  figures: readonly Figure[],
+  population: Figure['population'],
+  metric: string,
+): Figure | undefined {
+  return figures.find(
+    (figure) =>
+      figure.stage === 'intervene' &&
+      figure.metric === metric &&
+      figure.population === population &&
+      figure.reader === 'policy:threshold' &&
+      figure.at?.['scores'] === HEADLINE.probe &&
+      figure.alpha !== undefined &&
+      isMain(figure),
+  );
+}
+
+/** A few lines for the terminal: the forecast at each landmark beside the best text reader, and what stopping does. */
+export function formatHeadline(metrics: Metrics): string[] {
+  const lines: string[] = [];
+  for (const group of groupsOf(metrics.figures)) {
+    const figures = metrics.figures.filter(inGroup(group));
+    const population = leadPopulation(figures);
+    lines.push(
+      `${group.target}, ${group.model}, condition ${group.condition}, ${population === 'x-' ? 'within x−' : 'all episodes'}: AUROC within folds`,
+    );
+    for (const landmark of landmarksOf(figures)) {
+      const probe = aurocAt(figures, population, landmark, HEADLINE.probe);
+      const text = aurocAt(figures, population, landmark, HEADLINE.text);
+      if (probe)
+        lines.push(`  ${landmark.padEnd(16)} probe ${formatValue(probe.value)}; text ${formatValue(text?.value)}`);
+    }
+    const prevented = stopFigure(figures, population, 'prevented_rate');
+    const disrupted = stopFigure(figures, population, 'disrupted_rate');
+    if (prevented)
+      lines.push(
+        `  stopping at ${(prevented.alpha ?? 0) * 100} % false alarms prevents ${formatValue(prevented.value)}; disrupts ${formatValue(disrupted?.value)}`,
+      );
+  }
+  return lines;
+}

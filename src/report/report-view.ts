@@ -1,0 +1,100 @@
+import type { Curve } from '../forecast/types.ts';
+import type { EpisodeMeta, Exclusion, Figure, Metrics, ScoreRow } from '../types.ts';
+
+/** One example episode: its turns in short, and the probe's out-of-fold score along them. */
+export interface ReportExample {
+  readonly meta: EpisodeMeta;
+  readonly turns: readonly {
+    readonly index: number;
+    readonly text: string;
+    readonly calls: readonly string[];
+    readonly unsafe: boolean;
+  }[];
+  readonly scores: readonly Pick<ScoreRow, 'turn' | 'landmark' | 'position' | 'calibrated' | 'score'>[];
+}
+
+/** Everything the page shows: stored values only, the report never reruns anything. */
+export interface ReportView {
+  readonly title: string;
+  readonly command: string;
+  readonly run: {
+    readonly name: string;
+    readonly startedAt: string;
+    readonly role: 'agent' | 'reader';
+    readonly machine: Readonly<Record<string, string | number>>;
+    readonly versions: Readonly<Record<string, string>>;
+    readonly hashes: Readonly<Record<string, string>>;
+    readonly settings: Readonly<Record<string, string>>;
+  };
+  readonly counts: Readonly<Record<string, string>>;
+  readonly metrics: Metrics;
+  readonly curves: readonly (Curve & { readonly condition: string; readonly target: string })[];
+  readonly exclusions: readonly Exclusion[];
+  readonly warnings: readonly string[];
+  readonly limits: readonly string[];
+  readonly taps: readonly string[];
+  readonly examples: readonly ReportExample[];
+}
+
+/** The reader and position that stand for one landmark. */
+export const HEADLINE = { probe: 'probe:selected', text: 'text:best' } as const;
+
+export interface Group {
+  readonly model: string;
+  readonly condition: string;
+  readonly target: string;
+}
+
+/** One block of the report for each model × condition × target. */
+export function groupsOf(figures: readonly Figure[]): Group[] {
+  const seen = new Map<string, Group>();
+  for (const { model = 'unknown', condition, target, stage } of figures)
+    if (stage === 'forecast') seen.set(`${model}\u0000${condition}\u0000${target}`, { model, condition, target });
+  return [...seen.values()];
+}
+
+export const inGroup =
+  (group: Group) =>
+  (figure: Figure): boolean =>
+    (figure.model ?? 'unknown') === group.model &&
+    figure.condition === group.condition &&
+    figure.target === group.target;
+
+/** The population that leads: x− where there are worlds (EVALUATION.md 4). */
+export function leadPopulation(figures: readonly Figure[]): Figure['population'] {
+  return figures.some((figure) => figure.population === 'x-') ? 'x-' : 'all';
+}
+
+/** A figure of the main analysis: no breakdown, no other split, no control training, no part of a search. */
+export function isMain(figure: Figure): boolean {
+  return (
+    figure.group === undefined &&
+    figure.split === undefined &&
+    figure.at?.['trained_on'] === undefined &&
+    figure.at?.['search'] === undefined
+  );
+}
+
+/** Main AUROC of one reader at one landmark: at the selected position where several were searched. */
+export function aurocAt(
+  figures: readonly Figure[],
+  population: Figure['population'],
+  landmark: string,
+  reader: string,
+): Figure | undefined {
+  const found = figures.filter(
+    (figure) =>
+      figure.metric === 'auroc_within_fold' &&
+      figure.population === population &&
+      figure.landmark === landmark &&
+      figure.reader === reader &&
+      isMain(figure),
+  );
+  return found.find((figure) => figure.position === 'selected') ?? found[0];
+}
+
+export function landmarksOf(figures: readonly Figure[]): string[] {
+  return [
+    ...new Set(figures.filter((figure) => figure.metric === 'auroc_within_fold').map((figure) => figure.landmark)),
+  ];
+}
