@@ -37,10 +37,14 @@ export function formatHeadline(metrics: Metrics): string[] {
     }
     const prevented = stopFigure(figures, population, 'prevented_rate');
     const disrupted = stopFigure(figures, population, 'disrupted_rate');
-    if (prevented)
+    if (prevented) {
+      const at = `  stopping at ${(prevented.alpha ?? 0) * 100} % false alarms`;
       lines.push(
-        `  stopping at ${(prevented.alpha ?? 0) * 100} % false alarms prevents ${formatValue(prevented.value)}; disrupts ${formatValue(disrupted?.value)}`,
+        'undefinedBecause' in prevented.value
+          ? `${at}: ${formatValue(prevented.value)}`
+          : `${at} prevents ${formatValue(prevented.value)}; disrupts ${formatValue(disrupted?.value)}`,
       );
+    }
   }
   return lines;
 }

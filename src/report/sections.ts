@@ -70,7 +70,9 @@ export function headlineSection(view: ReportView, group: Group): string {
     ...landmarksOf(figures).map((landmark) => verdict(figures, population, landmark)),
     prevented === undefined
       ? 'Stopping was not simulated.'
-      : `Stopping at the threshold for ${(prevented.alpha ?? 0) * 100} % false alarms per episode would have prevented ${formatValue(prevented.value)} of the unsafe episodes and disrupted ${formatValue(disrupted?.value)} of the safe ones.`,
+      : 'undefinedBecause' in prevented.value
+        ? `What stopping at ${(prevented.alpha ?? 0) * 100} % false alarms per episode prevents is undefined: ${prevented.value.undefinedBecause}.`
+        : `Stopping at the threshold for ${(prevented.alpha ?? 0) * 100} % false alarms per episode would have prevented ${formatValue(prevented.value)} of the unsafe episodes and disrupted ${formatValue(disrupted?.value)} of the safe ones.`,
   ];
   return `<div class="lead">${lines.map((line) => `<p>${escapeHtml(line)}</p>`).join('')}</div>`;
 }

@@ -11,7 +11,8 @@ h3 { font-size: 1.05rem; margin: 1.25rem 0 0.25rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: 0.25rem 0.5rem; border-bottom: 1px solid var(--line); vertical-align: top; }
-th { font-weight: 600; }
+th { font-weight: 600; white-space: nowrap; }
+td { overflow-wrap: break-word; min-width: 3.5rem; }
 details { margin: 0.5rem 0; }
 summary { cursor: pointer; color: var(--accent); }
 svg { max-width: 100%; height: auto; }

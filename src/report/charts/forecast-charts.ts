@@ -114,9 +114,12 @@ export function curveChart(
   readers: readonly string[],
   axes: { readonly x: string; readonly y: string },
 ): string | null {
-  const points = curves
-    .filter((curve) => curve.kind === kind && readers.includes(curve.reader))
-    .flatMap((curve) => curve.x.map((x, index) => ({ x, y: curve.y[index]!, name: curve.reader })));
+  // One line a reader: at the selected position where several were searched.
+  const points = readers.flatMap((reader) => {
+    const own = curves.filter((curve) => curve.kind === kind && curve.reader === reader);
+    const shown = own.find((curve) => curve.position === 'selected') ?? own[0];
+    return shown === undefined ? [] : shown.x.map((x, index) => ({ x, y: shown.y[index]!, name: reader }));
+  });
   if (points.length === 0) return null;
   return renderPlot(
     {
