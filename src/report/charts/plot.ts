@@ -1,5 +1,6 @@
 import * as Plot from '@observablehq/plot';
 import { parseHTML } from 'linkedom';
+import { escapeHtml } from '../escape.ts';
 
 /** Colours that stay apart for colour-blind readers (Okabe and Ito 2008). */
 export const COLOURS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#7f7f7f'] as const;
@@ -12,8 +13,7 @@ export function renderPlot(options: Plot.PlotOptions, label: string): string {
     document: document as never,
     style: { background: 'transparent', color: 'currentColor', fontFamily: 'inherit', fontSize: '12px' },
   });
-  node.setAttribute('role', 'img');
-  node.setAttribute('aria-label', label);
-  // Plot writes a <style> element; the page's policy allows inline styles, and the rules only touch the figure itself.
-  return (node as unknown as { outerHTML: string }).outerHTML;
+  const html = (node as unknown as { outerHTML: string }).outerHTML;
+  // linkedom leaves < and > as they are inside attributes, and labels hold ids of the data.
+  return html.replace(/^<svg /, `<svg role="img" aria-label="${escapeHtml(label)}" `);
 }
