@@ -289,6 +289,18 @@ export interface Gemm {
   ): Promise<Float32Array>;
 }
 
+/** The same product in double precision: float64 in, float64 out. */
+export interface Gemm64 {
+  (
+    a: Float64Array,
+    b: Float64Array,
+    m: number,
+    n: number,
+    k: number,
+    options?: { readonly transposeA?: boolean; readonly transposeB?: boolean },
+  ): Promise<Float64Array>;
+}
+
 export interface Landmark {
   readonly anchor: 'start' | 'reveal' | 'first_critical' | 'matched_steps' | 'act' | 'report';
   /** Turns after the anchor. */

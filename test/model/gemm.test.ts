@@ -10,7 +10,15 @@ beforeAll(async () => {
 afterAll(() => opened.close());
 
 /** Sums in float64. */
-function plain(a: Float32Array, b: Float32Array, m: number, n: number, k: number, ta: boolean, tb: boolean): number[] {
+function plain(
+  a: ArrayLike<number>,
+  b: ArrayLike<number>,
+  m: number,
+  n: number,
+  k: number,
+  ta: boolean,
+  tb: boolean,
+): number[] {
   const c: number[] = [];
   for (let i = 0; i < m; i++) {
     for (let j = 0; j < n; j++) {
@@ -38,6 +46,22 @@ describe('createGemm', () => {
       }),
       { numRuns: 60 },
     );
+  });
+
+  it('gives double precision for doubles, views and transposes included', async () => {
+    const pool = Float64Array.from({ length: 60 }, (_, i) => Math.sin(1 + i * 12.9898) + 1e-9 * i);
+    for (const [transposeA, transposeB] of [
+      [false, false],
+      [true, false],
+      [false, true],
+      [true, true],
+    ] as const) {
+      const a = pool.subarray(3, 3 + 20);
+      const b = pool.subarray(30, 30 + 15);
+      const c = await opened.gemm64(a, b, 4, 3, 5, { transposeA, transposeB });
+      const want = plain(a, b, 4, 3, 5, transposeA, transposeB);
+      for (const [i, value] of want.entries()) expect(Math.abs((c[i] ?? NaN) - value)).toBeLessThan(1e-13);
+    }
   });
 
   it('reads operands that are views into a larger array', async () => {
