@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { EPISODE_FIELDS, EVENT_FIELDS, LOG_FORMATS, type EventField, type Mapping } from './mapping-fields.ts';
-import { explain, readYaml } from './yaml-text.ts';
+import { explain } from './explain.ts';
+import { readYaml } from './yaml-text.ts';
 
 /** Mapping files (mappings/*.yaml): what a source calls things and what its values mean. Defaults are CAPE-Bench's. */
 
@@ -146,11 +147,11 @@ const isPlain = (value: unknown): value is Record<string, unknown> =>
 /** Reads a mapping file and fills in what it leaves out. @throws UserError (2) naming file, line and key */
 export async function loadMapping(path: string): Promise<Mapping> {
   const file = await readYaml(path);
-  const given = file.value as Record<string, unknown>;
+  const given = file.value;
   const merged: Record<string, unknown> = { ...DEFAULTS, ...given };
   for (const key of MERGED) if (isPlain(given[key])) merged[key] = { ...DEFAULTS[key], ...given[key] };
   const parsed = mappingSchema.safeParse(merged);
-  if (!parsed.success) throw explain(parsed.error, file, merged, knownKeys);
+  if (!parsed.success) throw explain(parsed.error, { file, value: merged, known: knownKeys });
   return complete(parsed.data);
 }
 

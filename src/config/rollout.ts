@@ -1,6 +1,7 @@
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { z } from 'zod';
-import { explain, readYaml } from './yaml-text.ts';
+import { explain } from './explain.ts';
+import { readYaml } from './yaml-text.ts';
 
 /**
  * The configuration of `forewarn rollout`: which scenarios a model acts in, how it is prompted and sampled, where the
@@ -60,7 +61,7 @@ const DEFAULTS = {
 /** Reads, merges and checks; paths come back absolute, relative ones start at the file. @throws UserError (2) */
 export async function loadRolloutConfig(file: string): Promise<RolloutConfig> {
   const yaml = await readYaml(file);
-  const given = (yaml.value ?? {}) as Readonly<Record<string, unknown>>;
+  const given = yaml.value;
   const merged = Object.fromEntries(
     [...new Set([...Object.keys(DEFAULTS), ...Object.keys(given)])].map((key) => {
       const below = (DEFAULTS as Readonly<Record<string, unknown>>)[key];
@@ -71,7 +72,11 @@ export async function loadRolloutConfig(file: string): Promise<RolloutConfig> {
   );
   const parsed = rolloutSchema.safeParse(merged);
   if (!parsed.success)
-    throw explain(parsed.error, yaml, merged, (at) => (at.length === 0 ? Object.keys(rolloutSchema.shape) : []));
+    throw explain(parsed.error, {
+      file: yaml,
+      value: merged,
+      known: (at) => (at.length === 0 ? Object.keys(rolloutSchema.shape) : []),
+    });
   const base = dirname(resolve(file));
   const local = (value: string): string => (isAbsolute(value) ? value : resolve(base, value));
   const config = parsed.data;

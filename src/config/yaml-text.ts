@@ -1,30 +1,22 @@
 import { readFile } from 'node:fs/promises';
-import {
-  type Document,
-  isAlias,
-  isMap,
-  isPair,
-  isScalar,
-  LineCounter,
-  type Node,
-  parseAllDocuments,
-  visit,
-} from 'yaml';
-import type { z } from 'zod';
+import { type Document, isAlias, isMap, isPair, isScalar, isSeq, LineCounter, parseAllDocuments, visit } from 'yaml';
 import { UserError } from '../errors.ts';
 
 /**
- * YAML files read strictly: one document, plain values, each key once, no tags, no aliases bombs, UTF-8. Errors name the
- * file, the line, the key path, what was expected, what was got, and the nearest known key.
+ * YAML files read strictly: one document, plain values, each key once, no tags, no alias bombs, UTF-8. Errors name the
+ * file, the line, what was expected and what was got.
  */
 
-/** Far above any configuration, far below what makes the parser overflow its stack. */
+/** Far above any configuration, far below what makes the parser overflow its stack (about 800 levels). */
 const MAX_NESTING = 50;
+const MAX_INDENT = 4 * MAX_NESTING;
 const MAX_BYTES = 1 << 20;
+const MAX_ALIASES = 20;
 
 export interface YamlFile {
   readonly path: string;
-  readonly value: unknown;
+  /** An object; its members are not checked yet. */
+  readonly value: Readonly<Record<string, unknown>>;
   /** Line (from 1) of the node at a key path; of the nearest ancestor where the path ends in a missing key. */
   lineOf(path: readonly PropertyKey[]): number | null;
   /** The scalar as it was written, where it is a scalar. */
@@ -36,56 +28,79 @@ export function hideSecrets(text: string): string {
   return text.replace(/[a-z][a-z0-9+.-]*:\/\/\S+/gi, (url) => `${url.split('://')[0]}://…`);
 }
 
-/** Dotted keys above a node. */
-function keyOf(ancestors: readonly unknown[]): string {
-  return ancestors.flatMap((item) => (isPair(item) && isScalar(item.key) ? [String(item.key.value)] : [])).join('.');
-}
+type Fail = (line: number | null, expected: string, got: string, hint: string) => never;
+
+const firstLine = (error: unknown): string => (error as Error).message.split('\n')[0].replace(/ at line.*$/, '');
 
 /** @throws UserError (2) */
 export async function readYaml(path: string): Promise<YamlFile> {
-  let bytes: Buffer;
-  try {
-    bytes = await readFile(path);
-  } catch (error) {
+  const bytes = await readFile(path).catch((error: unknown) => {
     throw new UserError(
       `${path}: expected a readable file, got ${(error as NodeJS.ErrnoException).code ?? 'an error'}. Check the path`,
     );
-  }
-  const fail = (line: number | null, expected: string, got: string, hint: string): never => {
-    throw new UserError(
-      hideSecrets(`${path}${line === null ? '' : `:${line}`}: expected ${expected}, got ${got}. ${hint}`),
-    );
+  });
+  const fail: Fail = (line, expected, got, hint) => {
+    const at = line === null ? '' : `:${line}`;
+    throw new UserError(hideSecrets(`${path}${at}: expected ${expected}, got ${got}. ${hint}`));
   };
+  const text = decode(bytes, fail);
+  checkNesting(text, fail);
+  const counter = new LineCounter();
+  const document = parse(text, counter, fail);
+  checkNodes(document, counter, fail);
+  const value = toPlain(document, fail);
+  const nodeAt = (keys: readonly PropertyKey[]): unknown => find(document.contents, keys);
+  return {
+    path,
+    value,
+    lineOf: (keys) => lineAt(nodeAt(keys), counter),
+    written: (keys) => {
+      const node = nodeAt(keys);
+      return isScalar(node) ? (node.source ?? null) : null;
+    },
+  };
+}
+
+function decode(bytes: Uint8Array, fail: Fail): string {
   if (bytes.length > MAX_BYTES) fail(null, `at most ${MAX_BYTES} bytes`, `${bytes.length}`, 'Is this the right file?');
-  let text: string;
+  const utf8 = new TextDecoder('utf-8', { fatal: true });
   try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return utf8.decode(bytes);
   } catch {
-    const lines = bytes.toString('latin1').split('\n');
+    const lines = Buffer.from(bytes).toString('latin1').split('\n');
     const bad = lines.findIndex((line) => {
       try {
-        new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(line, 'latin1'));
+        utf8.decode(Buffer.from(line, 'latin1'));
         return false;
       } catch {
         return true;
       }
     });
     const byte = /[\u0080-\u00ff]/.exec(lines[bad] ?? '')?.[0] ?? '';
-    fail(bad + 1, 'UTF-8 text', `byte 0x${byte.charCodeAt(0).toString(16).toUpperCase()}`, 'Save the file as UTF-8');
-    throw new Error('unreachable');
+    return fail(
+      bad + 1,
+      'UTF-8 text',
+      `byte 0x${byte.charCodeAt(0).toString(16).toUpperCase()}`,
+      'Save the file as UTF-8',
+    );
   }
-  // Flow nesting overflows the parser's stack near 900 levels, so brackets are counted first.
+}
+
+/** Before parsing, since the parser recurses. */
+function checkNesting(text: string, fail: Fail): void {
+  for (const [index, line] of text.split('\n').entries()) {
+    if (/^ */.exec(line)![0].length > MAX_INDENT)
+      fail(index + 1, `nesting of at most ${MAX_NESTING}`, 'deeper indentation', 'Flatten the file');
+  }
   let depth = 0;
   for (const c of text) {
     if (c === '[' || c === '{') depth += 1;
     else if (c === ']' || c === '}') depth -= 1;
     if (depth > MAX_NESTING) fail(null, `nesting of at most ${MAX_NESTING}`, 'deeper brackets', 'Flatten the file');
   }
-  for (const [index, line] of text.split('\n').entries()) {
-    if (/^ */.exec(line)![0].length > 2 * MAX_NESTING * 2)
-      fail(index + 1, `nesting of at most ${MAX_NESTING}`, 'deeper indentation', 'Flatten the file');
-  }
-  const counter = new LineCounter();
+}
+
+function parse(text: string, counter: LineCounter, fail: Fail): Document.Parsed {
   let documents: readonly Document.Parsed[];
   try {
     documents = parseAllDocuments(text, {
@@ -96,186 +111,91 @@ export async function readYaml(path: string): Promise<YamlFile> {
       merge: false,
     }) as readonly Document.Parsed[];
   } catch (error) {
-    fail(null, 'YAML', (error as Error).message.split('\n')[0], 'Correct the file');
-    throw error;
+    return fail(null, 'YAML', firstLine(error), 'Correct the file');
   }
-  if (documents.length === 0) fail(null, 'a mapping', 'an empty file', 'See configs/ for examples');
-  const line = (node: { range?: readonly number[] | null } | null | undefined): number | null =>
-    node?.range ? counter.linePos(node.range[0]).line : null;
-  if (documents.length > 1)
-    fail(
-      text.split('\n').findIndex((row, index) => index > 0 && /^---(\s|$)/.test(row)) + 1,
-      'one document',
-      `${documents.length} documents`,
-      'Remove the --- line',
-    );
-  const document = documents[0];
-  const error = document.errors[0];
-  if (error) {
-    const at = error.linePos?.[0].line ?? null;
-    const got =
-      error.code === 'DUPLICATE_KEY'
-        ? `the key ${JSON.stringify(/[^\s:]+/.exec(text.slice(error.pos[0]))?.[0] ?? '')} twice (duplicate)`
-        : error.message.split('\n')[0].replace(/ at line.*$/, '');
-    fail(
-      at,
-      error.code === 'TAB_AS_INDENT'
-        ? 'spaces for indentation'
-        : error.code === 'DUPLICATE_KEY'
-          ? 'each key once'
-          : 'YAML',
-      got,
-      'Correct the line',
-    );
+  const [document] = documents;
+  if (document === undefined) return fail(null, 'a mapping', 'an empty file', 'See configs/ for examples');
+  if (documents.length > 1) {
+    const second = text.split('\n').findIndex((row, index) => index > 0 && /^---(\s|$)/.test(row)) + 1;
+    fail(second, 'one document', `${documents.length} documents`, 'Remove the --- line');
   }
-  const warning = document.warnings[0];
-  if (warning)
-    fail(
-      warning.linePos?.[0].line ?? null,
-      'plain values',
-      warning.message.split('\n')[0].replace(/ at line.*$/, ''),
-      'Remove the tag',
-    );
+  const [error] = document.errors;
+  if (error !== undefined) {
+    const line = error.linePos?.[0].line ?? null;
+    if (error.code === 'DUPLICATE_KEY') {
+      const key = /[^\s:]+/.exec(text.slice(error.pos[0]))?.[0] ?? '';
+      fail(line, 'each key once', `the key ${JSON.stringify(key)} twice (duplicate)`, 'Remove one');
+    }
+    const expected = error.code === 'TAB_AS_INDENT' ? 'spaces for indentation' : 'YAML';
+    fail(line, expected, firstLine(error), 'Correct the line');
+  }
+  const [warning] = document.warnings;
+  if (warning !== undefined)
+    fail(warning.linePos?.[0].line ?? null, 'plain values', firstLine(warning), 'Remove the tag');
+  return document;
+}
+
+const lineAt = (node: unknown, counter: LineCounter): number | null => {
+  const range = (node as { range?: readonly number[] | null } | null)?.range;
+  return range ? counter.linePos(range[0]).line : null;
+};
+
+/** Dotted keys above a node. */
+function keyOf(ancestors: readonly unknown[]): string {
+  return ancestors.flatMap((item) => (isPair(item) && isScalar(item.key) ? [String(item.key.value)] : [])).join('.');
+}
+
+function checkNodes(document: Document.Parsed, counter: LineCounter, fail: Fail): void {
   let aliases = 0;
   visit(document, (_key, node, ancestors) => {
+    const line = lineAt(node, counter);
     if (isAlias(node)) {
       aliases += 1;
-      if (aliases > 20) fail(line(node), 'at most 20 aliases', 'more (an alias bomb?)', 'Write the values out');
+      if (aliases > MAX_ALIASES)
+        fail(line, `at most ${MAX_ALIASES} aliases`, 'more (an alias bomb?)', 'Write the values out');
     }
-    if (
-      !isPair(node) &&
-      node !== null &&
-      typeof node === 'object' &&
-      'tag' in node &&
-      typeof node.tag === 'string' &&
-      !node.tag.startsWith('tag:yaml.org,2002:')
-    ) {
-      fail(line(node as Node), 'plain values', `the tag ${node.tag}`, 'Remove the tag');
-    }
+    const tag = node !== null && typeof node === 'object' && 'tag' in node ? node.tag : undefined;
+    if (typeof tag === 'string' && !tag.startsWith('tag:yaml.org,2002:'))
+      fail(line, 'plain values', `the tag ${tag}`, 'Remove the tag');
+    // Octal in YAML 1.1, decimal in YAML 1.2: whoever wrote it may mean either.
     if (isScalar(node) && typeof node.value === 'number' && /^[-+]?0\d/.test(node.source ?? '')) {
       fail(
-        line(node),
+        line,
         'plain decimal numbers',
-        `${node.source ?? ''} in ${keyOf(ancestors)}`,
+        `${node.source} in ${keyOf(ancestors)}`,
         'Write it without the leading 0 (or quoted, if it is text)',
       );
     }
   });
+}
+
+function toPlain(document: Document.Parsed, fail: Fail): Readonly<Record<string, unknown>> {
   let value: unknown;
   try {
-    value = document.toJS({ maxAliasCount: 20 });
+    value = document.toJS({ maxAliasCount: MAX_ALIASES });
+    // An anchor that holds an alias to itself makes a cycle.
     JSON.stringify(value);
-  } catch (e) {
-    fail(null, 'a tree of plain values, few aliases', (e as Error).message.split('\n')[0], 'Write the values out');
+  } catch (error) {
+    fail(null, 'a tree of plain values, few aliases', firstLine(error), 'Write the values out');
   }
   if (value === null || value === undefined)
     fail(null, 'a mapping', 'a file without content (empty)', 'See configs/ for examples');
   if (typeof value !== 'object' || Array.isArray(value))
     fail(1, 'a mapping', Array.isArray(value) ? 'a list' : `a ${typeof value}`, 'See configs/ for examples');
-  const nodeAt = (keys: readonly PropertyKey[]): Node | null => {
-    let node: unknown = document.contents;
-    for (const [index, key] of keys.entries()) {
-      if (isMap(node)) {
-        const pair = node.items.find((item) => isScalar(item.key) && String(item.key.value) === String(key));
-        if (!pair) return node ?? null;
-        // A block starts on the line after its key; the key is where a reader looks.
-        node = index === keys.length - 1 && !isScalar(pair.value) ? pair.key : pair.value;
-      } else if (node !== null && typeof node === 'object' && 'items' in node)
-        node = (node.items as unknown[])[Number(key)];
-      else return node as Node | null;
-    }
-    return (node as Node | null) ?? null;
-  };
-  return {
-    path,
-    value,
-    lineOf: (keys) => line(nodeAt(keys)),
-    written: (keys) => {
-      const node = nodeAt(keys);
-      return isScalar(node) ? (node.source ?? null) : null;
-    },
-  };
+  return value as Readonly<Record<string, unknown>>;
 }
 
-const dotted = (keys: readonly PropertyKey[]): string => keys.map(String).join('.');
-
-/** Edit distance, for "did you mean". */
-function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
-  for (let i = 1; i <= a.length; i += 1) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j += 1) {
-      next.push(Math.min(row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1)));
-    }
-    row = next;
+/** The node at a key path, or the one where the path ends. */
+function find(root: unknown, keys: readonly PropertyKey[]): unknown {
+  let node = root;
+  for (const [index, key] of keys.entries()) {
+    if (isMap(node)) {
+      const pair = node.items.find((item) => isScalar(item.key) && String(item.key.value) === String(key));
+      if (pair === undefined) return node;
+      // A block starts on the line after its key; the key is where a reader looks.
+      node = index === keys.length - 1 && !isScalar(pair.value) ? pair.key : pair.value;
+    } else if (isSeq(node)) node = node.items[Number(key)];
+    else return node;
   }
-  return row[b.length];
-}
-
-function describe(value: unknown): string {
-  if (value === undefined) return 'nothing';
-  if (typeof value === 'string') return `the text ${JSON.stringify(value)}`;
-  if (typeof value === 'number') return String(value);
-  return JSON.stringify(value)?.slice(0, 80) ?? typeof value;
-}
-
-/**
- * The first problem of a strict parse as one line. `file` null = the values come from flags.
- * @param known keys allowed at a path, for "did you mean"
- */
-export function explain(
-  error: z.ZodError,
-  file: YamlFile | null,
-  value: unknown,
-  known: (path: readonly PropertyKey[]) => readonly string[],
-): UserError {
-  // An unknown key explains what follows from it; the outermost first.
-  const unknown = error.issues.filter((item) => item.code === 'unrecognized_keys');
-  const issue = ([...unknown].sort((a, b) => a.path.length - b.path.length)[0] ?? error.issues[0]) as z.core.$ZodIssue;
-  const deepest = ((): { path: PropertyKey[]; message: string; keys?: string[] } => {
-    let current: z.core.$ZodIssue = issue;
-    let base = [...issue.path];
-    // A union reports all its branches; the one that got furthest says most.
-    while (current.code === 'invalid_union' && current.errors.length > 0) {
-      const branch: z.core.$ZodIssue[] | undefined = [...current.errors].sort(
-        (a, b) => (b[0]?.path.length ?? 0) - (a[0]?.path.length ?? 0),
-      )[0];
-      if (!branch?.[0] || branch[0].path.length === 0) break;
-      current = branch[0];
-      base = [...base, ...current.path];
-    }
-    return {
-      path: base,
-      message: current.message,
-      ...(current.code === 'unrecognized_keys' ? { keys: current.keys } : {}),
-    };
-  })();
-  const at = (keys: readonly PropertyKey[]): string => {
-    const line = file?.lineOf(keys) ?? null;
-    return `${file?.path ?? 'command line'}${line === null ? '' : `:${line}`}`;
-  };
-  if (deepest.keys) {
-    const key = deepest.keys[0];
-    const names = known(deepest.path);
-    const near = [...names].sort((a, b) => distance(key, a) - distance(key, b))[0];
-    const path = [...deepest.path, key];
-    return new UserError(
-      hideSecrets(
-        `${at(path)}: ${dotted(path)}: expected one of ${names.join(', ')}, got the unknown key ${JSON.stringify(key)}.${near === undefined ? '' : ` Did you mean ${near}?`}`,
-      ),
-    );
-  }
-  let got: unknown = value;
-  for (const key of deepest.path) got = (got as Record<PropertyKey, unknown> | undefined)?.[key];
-  const written = file?.written(deepest.path);
-  const shown = typeof got === 'number' && written !== null && written !== undefined ? written : describe(got);
-  const message = deepest.message
-    .replace(/^Invalid input: /, '')
-    .replace(/, received .*$/, '')
-    .replace(/^expected /, '');
-  return new UserError(
-    hideSecrets(
-      `${at(deepest.path)}: ${dotted(deepest.path)}: expected ${got === undefined ? `${message} (the key is missing)` : message}, got ${shown}. Correct the value`,
-    ),
-  );
+  return node;
 }

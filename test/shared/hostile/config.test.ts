@@ -8,8 +8,9 @@ import { hostileCases, hostileFixtures, missingFrom } from '../fixtures.ts';
 
 /**
  * The example's keys, line by line, in our words: the faults and their lines stay where they are.
- * dataset → dataset.episodes, model → model.folder, layers/positions → capture, probe → train (kind → estimators,
- * l2 → C, learning_rate → tolerance). C is strictly positive where l2 may be 0.
+ * dataset → dataset.episodes, model → model.folder, layers/positions → capture (action_start → pre_action, and prompt_end,
+ * which the default landmarks read), probe → train (kind → estimators, l2 → C, learning_rate → tolerance). C is strictly
+ * positive where l2 may be 0.
  */
 function translate(bytes: Buffer): Buffer {
   const lines = bytes.toString('latin1').split('\n');
@@ -24,7 +25,8 @@ function translate(bytes: Buffer): Buffer {
         return `${mark}dataset: { episodes: ${value.startsWith('http') ? JSON.stringify(value) : value}, mapping: m.yaml }${end}`;
       if (top[2] === 'model') return `model: { folder: ${value} }${end}`;
       if (top[2] === 'layers' || top[2] === 'layres') return `capture: { ${top[2]}: ${value},${end}`;
-      if (top[2] === 'positions') return `  positions: ${value} }${end}`;
+      if (top[2] === 'positions')
+        return `  positions: ${value.replace('[', '[prompt_end, ').replace('action_start', 'pre_action')} }${end}`;
       if (top[2] === 'output') return `output: ${value}${end}`;
     }
     return line
