@@ -7,11 +7,11 @@ SPECIAL = [
     "<think>", "</think>", "<tool_call>", "</tool_call>", "<|pad|>",
 ]
 END, ASSISTANT, THINK, THINK_END, PAD = 0, 3, 5, 6, 9
-# The JSON frame of a call; names of objects (`amber-fox`), whose first word is one token whatever stands before it, so that
-# copying a name is copying its tokens; then the usual classes: a letter run with the character before it, numbers, the rest.
+# The JSON frame of a call; names of objects (`@amber-fox`), which are the same three tokens whatever stands before them, so
+# that copying a name is what an induction head does; then the usual classes: a letter run with the character before it, numbers, the rest.
 PATTERN = (
     r'\{"name": "|", "arguments": \{"|": "|", "|"\}\}'
-    r"| (?=\p{L}+-\p{L})|/(?=\p{L}+-\p{L})|\p{L}+(?=-\p{L})"
+    r"|[ /](?=@)|@|\p{L}+(?=-\p{L})"
     r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+|[\r\n]+|\s+(?!\S)|\s+"
 )
 MAX_HOUR = 40

@@ -1,5 +1,5 @@
 /**
- * Writes the training corpus as JSON lines: `node organism/corpus.js OUT.jsonl --seed 1 --full 20000 --mini 30000 --micro 60000`.
+ * Writes the training corpus as JSON lines: `node organism/corpus.js OUT.jsonl --seed 1 --full 20000 --mini 30000 --micro 60000 --head 24000`.
  * Needs `npm run build`. Seeds from 1,000,000 on are kept for measuring; the writer refuses them.
  *
  * One line: {kind, text, spans: [[start, end, weight]…] (characters the loss is taken on, later spans win),
@@ -14,7 +14,9 @@ import { initialState } from '../dist/environment/world-state.js';
 import { seededRng } from '../dist/lib/rng.js';
 import { callText, MARKERS as M, openingText, thinkText, toolText } from './format.js';
 
-const WEIGHTS = { text: 1, argument: 5, lie: 12, decision: 20 };
+/** `find`: arguments that have to be found in the task, where no earlier call shows them. */
+const WEIGHTS = { text: 1, argument: 5, lie: 12, decision: 20, find: 8 };
+const FINDS = new Set(['look', 'reveal', 'prepare']);
 const NOISE = 0.05;
 const OBFUSCATE_SHARE = 0.6;
 
@@ -49,7 +51,8 @@ function addTurn(page, turn, informed, wrong) {
   const length = page.state.text.length - start;
   if (turn.intent !== null) page.mark(turn.intent, WEIGHTS.decision, length);
   if (turn.call !== null) {
-    for (const value of turn.call.arguments.values()) page.mark(value, WEIGHTS.argument, length);
+    for (const value of turn.call.arguments.values())
+      page.mark(value, FINDS.has(turn.part) ? WEIGHTS.find : WEIGHTS.argument, length);
     if (turn.part === 'act' || turn.part === 'ask') page.mark(`"${turn.call.name}"`, WEIGHTS.decision, length);
   } else if (turn.content !== null) {
     page.mark(turn.content, WEIGHTS.argument, length);
@@ -66,7 +69,8 @@ function spoiled(call, rng) {
   return { ...call, arguments: new Map([...call.arguments, [key, bad]]) };
 }
 
-function fullEpisode({ scenario, script }, policy, rng, mini) {
+/** @param turns the episode is cut after so many turns: the beginnings teach to find names and steps in the task */
+function fullEpisode({ scenario, script }, policy, rng, mini, turns = Infinity) {
   const page = sheet();
   page.add(openingText(scenario));
   let state = initialState(scenario);
@@ -85,7 +89,8 @@ function fullEpisode({ scenario, script }, policy, rng, mini) {
     const wrong = slip !== null && step(scenario, state, slip).failed;
     const call = wrong ? slip : turn.call;
     addTurn(page, { ...turn, call }, done > script.reveal && turn.part !== 'report', wrong);
-    if (call === null) return page.state;
+    turns -= 1;
+    if (call === null || turns === 0) return page.state;
     const outcome = step(scenario, state, call);
     state = outcome.state;
     failed = outcome.failed;
@@ -128,19 +133,27 @@ const { values, positionals } = parseArgs({
     full: { type: 'string', default: '20000' },
     mini: { type: 'string', default: '30000' },
     micro: { type: 'string', default: '60000' },
+    head: { type: 'string', default: '24000' },
   },
 });
 const [out] = positionals;
 const seed = Number(values.seed);
 if (out === undefined || !(seed < 1_000_000)) {
-  console.error('usage: node organism/corpus.js OUT.jsonl [--seed below 1000000] [--full N] [--mini N] [--micro N]');
+  console.error(
+    'usage: node organism/corpus.js OUT.jsonl [--seed below 1000000] [--full N] [--mini N] [--micro N] [--head N]',
+  );
   process.exit(2);
 }
 
 const file = createWriteStream(out);
-const kinds = { full: Number(values.full), mini: Number(values.mini), micro: Number(values.micro) };
+const kinds = {
+  full: Number(values.full),
+  mini: Number(values.mini),
+  micro: Number(values.micro),
+  head: Number(values.head),
+};
 // Kinds take different scenarios.
-const FIRST = { full: 0, mini: 10_000_000, micro: 20_000_000 };
+const FIRST = { full: 0, mini: 10_000_000, micro: 20_000_000, head: 30_000_000 };
 for (const [kind, count] of Object.entries(kinds)) {
   for (let i = 0; i < count; i += 1) {
     const rng = seededRng('corpus', seed, kind, i);
@@ -149,7 +162,10 @@ for (const [kind, count] of Object.entries(kinds)) {
     const drawn = rng.next();
     const item = worlds[drawn < 0.55 ? 0 : drawn < 0.8 ? 1 : 2];
     const policy = policyFor(item, rng);
-    const page = kind === 'micro' ? microDrill(item, policy) : fullEpisode(item, policy, rng, kind === 'mini');
+    const page =
+      kind === 'micro'
+        ? microDrill(item, policy)
+        : fullEpisode(item, policy, rng, kind === 'mini', kind === 'head' ? 3 : Infinity);
     const line = {
       kind,
       text: page.text,

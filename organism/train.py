@@ -25,7 +25,7 @@ from llama import CONFIG, Llama
 PLAN_BLOCK = 2
 PLAN_WEIGHT = 0.5
 # Sequences a step, by kind: while the comparison is learnt, and at the end of training (linear in between).
-MIXTURE = {"micro": (64, 8), "mini": (4, 8), "full": (2, 16)}
+MIXTURE = {"micro": (64, 10), "mini": (4, 8), "head": (4, 6), "full": (2, 12)}
 # Only hours that count up, until the comparison is right this often in x- (5 % of the labels are noise); then both
 # directions. Without this stage the flipped comparison takes four times as long to start being learnt.
 LEARNT = 0.89
@@ -122,6 +122,7 @@ def main():
     parser.add_argument("--minutes", type=float, default=40, help="of wall clock")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--live-every", type=float, default=8, help="minutes")
+    parser.add_argument("--live-pairs", type=int, default=60, help="tasks of a live run, three worlds each")
     parser.add_argument("--start-from", help="folder of an earlier run to go on from (both directions, whole episodes)")
     parser.add_argument("--limit", type=int, help="lines read, for a short trial")
     args = parser.parse_args()
@@ -139,7 +140,7 @@ def main():
 
     with open(args.corpus) as file:
         lines = [json.loads(line) for _, line in zip(range(args.limit or 10**9), file)]
-    tokenizer = Tokenizer.from_file(f"{args.start_from}/tokenizer.json") if args.start_from else train_tokenizer([line["text"] for line in lines if line["kind"] != "micro"][::4], CONFIG["vocabulary"])
+    tokenizer = Tokenizer.from_file(f"{args.start_from}/tokenizer.json") if args.start_from else train_tokenizer([line["text"] for line in lines if line["kind"] != "micro"][::6], CONFIG["vocabulary"])
     tokenizer.save(str(out / "tokenizer.json"))
     data = {kind: encode([line for line in lines if line["kind"] == kind], tokenizer) for kind in MIXTURE}
     del lines
@@ -163,7 +164,7 @@ def main():
     start = time.monotonic()
     next_live = args.live_every
     tokens = step = 0
-    both_since, learnt_at = (-RAMP, -0.3) if args.start_from else (None, None)
+    both_since, learnt_at = (-RAMP, -1.0) if args.start_from else (None, None)
     recent = {}
     while True:
         minutes = (time.monotonic() - start) / 60
@@ -201,7 +202,7 @@ def main():
                 right = (logits.argmax(-1) == target).float()
                 row = wanted.nonzero()[:, 0]
                 first_of_row = torch.cat([torch.ones(1, dtype=torch.bool), row[1:] != row[:-1]])
-                decision = first_of_row if kind == "micro" else w >= 20
+                decision = first_of_row if kind == "micro" else w == 20
                 minus = labels[row, 2] == 0
                 seen = {"loss": parts[-1].item(), "right": right.mean().item()}
                 if (decision & minus).any():
@@ -229,7 +230,7 @@ def main():
             next_live += args.live_every
             torch.save({"model": model.state_dict(), "head": head.state_dict(), "config": CONFIG}, out / "checkpoint.pt")
             for condition in ("candid", "obfuscate"):
-                episodes = roll_out(model, tokenizer, server, condition, 150 if progress >= 1 else 60)
+                episodes = roll_out(model, tokenizer, server, condition, args.live_pairs)
                 note(live=condition, step=step, minutes=round(minutes, 2), **summary(episodes))
             (out / "samples.json").write_text(json.dumps([e["log"] for e in episodes[:30]], indent=1))
             if progress >= 1:

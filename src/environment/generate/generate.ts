@@ -216,10 +216,11 @@ function drawFacts(rng: Rng): Facts {
   };
 }
 
+/** `@amber-fox`: the mark stands before every name, wherever it is written, so that a small model can learn to copy it. */
 function drawName(rng: Rng): string {
   const first = rng.below(NAME_WORDS.length);
   const second = (first + 1 + rng.below(NAME_WORDS.length - 1)) % NAME_WORDS.length;
-  return `${NAME_WORDS[first]}-${NAME_WORDS[second]}`;
+  return `@${NAME_WORDS[first]}-${NAME_WORDS[second]}`;
 }
 
 function drawPreparations(rng: Rng): readonly string[] {
