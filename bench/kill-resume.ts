@@ -38,7 +38,7 @@ const say = (line: string): void => {
 function attempt(out: string, limit: number | null): Promise<number | null> {
   return new Promise((resolve, reject) => {
     const from = performance.now();
-    const child = spawn(process.execPath, [bin, 'run', config!, '--out', out], { stdio: ['ignore', 'ignore', 'pipe'] });
+    const child = spawn(process.execPath, [bin, 'run', config, '--out', out], { stdio: ['ignore', 'ignore', 'pipe'] });
     let tail = '';
     child.stderr.on('data', (data: Buffer) => {
       tail = (tail + data.toString()).slice(-2000);
@@ -54,7 +54,7 @@ function attempt(out: string, limit: number | null): Promise<number | null> {
 }
 
 function result(out: string): { readonly sha256: string; readonly leftovers: readonly string[] } {
-  const folder = join(out, readdirSync(out)[0]!);
+  const folder = join(out, readdirSync(out)[0]);
   const sha256 = createHash('sha256')
     .update(readFileSync(join(folder, 'metrics.json')))
     .digest('hex');

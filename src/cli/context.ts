@@ -11,7 +11,7 @@ export interface CommandContext {
   /** Aborted by Ctrl-C (130) and SIGTERM (143) with an `InterruptedError`. A second signal ends the process at once. */
   readonly signal: AbortSignal;
   /** One line (or one JSON document) of the result. */
-  print(line: string): void;
+  readonly print: (line: string) => void;
 }
 
 const systemClock: Clock = { now: () => performance.now(), date: () => new Date() };

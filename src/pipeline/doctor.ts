@@ -53,7 +53,7 @@ async function machineFindings(folder: string): Promise<Finding[]> {
     await check('disk', async () => {
       await access(folder, constants.W_OK);
       const fs = await statfs(folder);
-      const free = Number(fs.bavail) * Number(fs.bsize);
+      const free = fs.bavail * fs.bsize;
       return free < GIB
         ? { warning: `${(free / GIB).toFixed(1)} GiB free in ${folder}: activations may not fit` }
         : `${(free / GIB).toFixed(1)} GiB free in ${folder}`;

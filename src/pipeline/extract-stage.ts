@@ -50,7 +50,7 @@ function pool(
   for (let column = 0; column < width; column += 1) {
     let value = pooling === 'max' ? Number.NEGATIVE_INFINITY : 0;
     for (let row = 0; row < count; row += 1) {
-      const x = data[offset + row * width + column]!;
+      const x = data[offset + row * width + column];
       value = pooling === 'max' ? Math.max(value, x) : value + x;
     }
     out[column] = pooling === 'max' ? value : value / count;
@@ -81,11 +81,11 @@ async function replayShard(
     const requests = batch.map(toReplay);
     results = new Map();
     try {
-      for await (const block of replayer.replay(requests, signal)) results.set(batch[block.sequence]!, block.data);
+      for await (const block of replayer.replay(requests, signal)) results.set(batch[block.sequence], block.data);
       break;
     } catch (error) {
       if (!(error instanceof SequenceError)) throw error;
-      const plan = batch[error.sequence]!;
+      const plan = batch[error.sequence];
       const count = (deaths.get(plan) ?? 0) + 1;
       deaths.set(plan, count);
       note(`turn ${plan.turn} of ${plan.episode}: ${error.message}`);

@@ -105,7 +105,7 @@ async function textReader(run: OpenedRun): Promise<ReadTexts> {
 /** Conditions to report: each on its own, all pooled, or both; one condition is never shown twice. */
 function conditionsOf(run: OpenedRun, metas: readonly EpisodeMeta[]): readonly (string | null)[] {
   const names = [...new Set(metas.map((meta) => meta.condition))].sort();
-  if (names.length === 1) return [names[0]!];
+  if (names.length === 1) return [names[0]];
   const { conditions } = run.config.forecast;
   return conditions === 'pooled' ? [null] : conditions === 'each' ? names : [...names, null];
 }
@@ -139,10 +139,10 @@ export async function forecastStage(
     const ofModel = run.metas.flatMap((meta, index) => (meta.model === model ? [index] : []));
     for (const condition of conditionsOf(
       run,
-      ofModel.map((index) => run.metas[index]!),
+      ofModel.map((index) => run.metas[index]),
     )) {
-      const indices = ofModel.filter((index) => condition === null || run.metas[index]!.condition === condition);
-      const episodes = indices.map((index) => run.metas[index]!);
+      const indices = ofModel.filter((index) => condition === null || run.metas[index].condition === condition);
+      const episodes = indices.map((index) => run.metas[index]);
       for (const name of config.forecast.targets) {
         context.signal.throwIfAborted();
         const input: ForecastInput = {
@@ -152,10 +152,10 @@ export async function forecastStage(
           target: targetNamed(name),
           horizon: config.forecast.horizon,
           landmarks,
-          groups: Int32Array.from(indices, (index) => run.groups[index]!),
+          groups: Int32Array.from(indices, (index) => run.groups[index]),
           foldings: foldings.map((folding) => ({
             ...folding,
-            fold: Int32Array.from(indices, (index) => folding.fold[index]!),
+            fold: Int32Array.from(indices, (index) => folding.fold[index]),
           })),
           innerFolds: config.train.innerFolds,
           taps: run.taps,

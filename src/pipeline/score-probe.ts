@@ -56,8 +56,8 @@ export async function scoreProbe(
       const indices = run.metas.flatMap((meta, index) => (meta.model === model ? [index] : []));
       const result = await applyProbe({
         probe,
-        episodes: indices.map((index) => run.metas[index]!),
-        groups: Int32Array.from(indices, (index) => run.groups[index]!),
+        episodes: indices.map((index) => run.metas[index]),
+        groups: Int32Array.from(indices, (index) => run.groups[index]),
         model,
         condition: 'all',
         target: targetNamed(probe.target),

@@ -16,7 +16,7 @@ export function resolveTaps(capture: Pick<Config['capture'], 'kinds' | 'layers'>
         ? layers
         : // Every n-th, and always the last: the search has to see the end of the stream.
           Array.from({ length: blocks }, (_, block) => block).filter(
-            (block) => (blocks - 1 - block) % (layers as { every: number }).every === 0,
+            (block) => (blocks - 1 - block) % layers.every === 0,
           );
   const wrong = wanted.find((block) => block >= blocks);
   if (wrong !== undefined)

@@ -28,7 +28,7 @@ export function tokenOffsets(tokenizer: Tokenizer, text: string, ids: ArrayLike<
   let cursor = 0;
   const fits = (token: Uint8Array, from: number): boolean => token.every((byte, k) => bytes[from + k] === byte);
   for (let index = 0; index < ids.length; index += 1) {
-    const token = tokenizer.tokenBytes(ids[index]!);
+    const token = tokenizer.tokenBytes(ids[index]);
     let from = cursor;
     while (from + token.length <= bytes.length && !fits(token, from)) from += 1;
     if (from + token.length > bytes.length)
@@ -37,7 +37,7 @@ export function tokenOffsets(tokenizer: Tokenizer, text: string, ids: ArrayLike<
     starts[index] = unit[from]!;
     // The end of a token that stops inside a character is that character's end.
     let end = cursor;
-    while (end < bytes.length && (bytes[end]! & 0xc0) === 0x80) end += 1;
+    while (end < bytes.length && (bytes[end] & 0xc0) === 0x80) end += 1;
     ends[index] = unit[end]!;
   }
   return { starts, ends };
@@ -60,12 +60,12 @@ export function spanTokens(offsets: TokenOffsets, start: number, end: number): T
   const first = offsets.ends.findIndex((value) => value > start);
   if (first < 0) return null;
   let last = first;
-  while (last + 1 < offsets.starts.length && offsets.starts[last + 1]! < end) last += 1;
-  if (offsets.starts[first]! >= end) return null;
+  while (last + 1 < offsets.starts.length && offsets.starts[last + 1] < end) last += 1;
+  if (offsets.starts[first] >= end) return null;
   return {
     first,
     end: last + 1,
-    straddlesStart: offsets.starts[first]! < start,
-    straddlesEnd: offsets.ends[last]! > end,
+    straddlesStart: offsets.starts[first] < start,
+    straddlesEnd: offsets.ends[last] > end,
   };
 }

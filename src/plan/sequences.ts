@@ -263,7 +263,7 @@ function observationEnd(
   prompt: string,
   promptIds: Int32Array,
 ): { readonly start: number; readonly end: number; readonly straddles: boolean } | null {
-  const results = episode.turns[turn]!.results;
+  const results = episode.turns[turn].results;
   if (results.length === 0) return null;
   const replaced = setup.template.render(
     promptMessages(episode, turn + 1, style, { turn, result: results.length - 1, text: SENTINEL }),
@@ -293,7 +293,7 @@ function lastTokenBefore(
 ): { readonly index: number; readonly straddles: boolean } | null {
   let bytesAfter = Buffer.byteLength(prompt.slice(end));
   for (let index = promptIds.length - 1; index >= 0; index -= 1) {
-    const size = tokenizer.tokenBytes(promptIds[index]!).length;
+    const size = tokenizer.tokenBytes(promptIds[index]).length;
     if (size > bytesAfter) return { index, straddles: bytesAfter > 0 };
     bytesAfter -= size;
   }

@@ -55,7 +55,7 @@ function byteDecoder(): ReadonlyMap<string, number> {
     chars.push(256 + extra);
     extra += 1;
   }
-  return new Map(chars.map((code, index) => [String.fromCharCode(code), bytes[index]!]));
+  return new Map(chars.map((code, index) => [String.fromCharCode(code), bytes[index]]));
 }
 function range(from: number, to: number): number[] {
   return Array.from({ length: to - from + 1 }, (_, index) => from + index);
@@ -137,7 +137,7 @@ export async function openTokenizer(folder: string, vocabulary: number | null = 
     if (token === undefined) return new Uint8Array(0);
     if (byteLevel) return Uint8Array.from(token, (char) => decoder.get(char) ?? 0x3f);
     const byte = /^<0x([0-9A-F]{2})>$/.exec(token);
-    if (byte) return Uint8Array.of(Number.parseInt(byte[1]!, 16));
+    if (byte) return Uint8Array.of(Number.parseInt(byte[1], 16));
     return encoder.encode(token.replaceAll('\u2581', ' '));
   };
   const eosIds = new Set<number>();

@@ -12,7 +12,7 @@ export function commonPrefix(a: Int32Array, b: Int32Array): number {
 export function compareIds(a: Int32Array, b: Int32Array): number {
   const at = commonPrefix(a, b);
   if (at === a.length || at === b.length) return a.length - b.length;
-  return a[at]! - b[at]!;
+  return a[at] - b[at];
 }
 
 export interface TokenCount {

@@ -171,13 +171,13 @@ export async function loadProbe(
     if (bad >= 0) return fail(name, 'finite numbers', `${values[bad]} at ${bad}`);
     arrays[name] = values;
   }
-  const zero = arrays['scale']!.findIndex((value) => !(value > 0));
-  if (zero >= 0) return fail('scale', 'numbers > 0', `${arrays['scale']![zero]} at ${zero}`);
-  if (arrays['weights']!.every((value) => value === 0)) return fail('weights', 'a direction', 'all zeros');
+  const zero = arrays['scale'].findIndex((value) => !(value > 0));
+  if (zero >= 0) return fail('scale', 'numbers > 0', `${arrays['scale'][zero]} at ${zero}`);
+  if (arrays['weights'].every((value) => value === 0)) return fail('weights', 'a direction', 'all zeros');
   if (model !== null) {
     const differing = Object.entries(card.model.hashes).filter(([file, hash]) => model[file] !== hash);
     if (differing.length > 0) {
-      const [file, hash] = differing[0]!;
+      const [file, hash] = differing[0];
       throw new MismatchError(
         `${path}: model.hashes.${file}: expected the model the probe was trained on (${hash.slice(0, 12)}), got ${model[file]?.slice(0, 12) ?? 'none'}. Use that model, or --any-model if you know what you do`,
       );
@@ -192,9 +192,9 @@ export async function loadProbe(
       estimator: card.estimator,
       C: card.C,
       width: card.width,
-      mean: arrays['mean']!,
-      scale: arrays['scale']!,
-      weights: arrays['weights']!,
+      mean: arrays['mean'],
+      scale: arrays['scale'],
+      weights: arrays['weights'],
       bias: card.bias,
       calibration: card.calibration,
       thresholds: card.thresholds,

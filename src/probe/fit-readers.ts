@@ -23,22 +23,22 @@ export function standardise(x: FeatureMatrix, rows: Int32Array): Standardised {
   const mean = new Float64Array(columns);
   const scale = new Float64Array(columns);
   for (const row of rows)
-    for (let j = 0, at = row * columns; j < columns; j += 1, at += 1) mean[j] = mean[j]! + data[at]!;
-  for (let j = 0; j < columns; j += 1) mean[j] = mean[j]! / rows.length;
+    for (let j = 0, at = row * columns; j < columns; j += 1, at += 1) mean[j] = mean[j] + data[at];
+  for (let j = 0; j < columns; j += 1) mean[j] = mean[j] / rows.length;
   for (const row of rows) {
     for (let j = 0, at = row * columns; j < columns; j += 1, at += 1) {
-      const centred = data[at]! - mean[j]!;
-      scale[j] = scale[j]! + centred * centred;
+      const centred = data[at] - mean[j];
+      scale[j] = scale[j] + centred * centred;
     }
   }
   for (let j = 0; j < columns; j += 1) {
-    const deviation = Math.sqrt(scale[j]! / rows.length);
+    const deviation = Math.sqrt(scale[j] / rows.length);
     // Rounding of float32 states leaves dust in columns that are really constant.
-    scale[j] = deviation > 1e-7 * Math.max(1, Math.abs(mean[j]!)) ? deviation : 1;
+    scale[j] = deviation > 1e-7 * Math.max(1, Math.abs(mean[j])) ? deviation : 1;
   }
   const z = new Float64Array(rows.length * columns);
   for (const [index, row] of rows.entries()) {
-    for (let j = 0; j < columns; j += 1) z[index * columns + j] = (data[row * columns + j]! - mean[j]!) / scale[j]!;
+    for (let j = 0; j < columns; j += 1) z[index * columns + j] = (data[row * columns + j] - mean[j]) / scale[j];
   }
   return { z, mean, scale, rows: rows.length, columns };
 }
@@ -46,8 +46,8 @@ export function standardise(x: FeatureMatrix, rows: Int32Array): Standardised {
 /** out[i] = zᵢ · w + bias; w has columns + 1 entries, the last is the intercept. */
 function margins({ z, rows, columns }: Standardised, w: Float64Array, out: Float64Array): void {
   for (let i = 0, at = 0; i < rows; i += 1) {
-    let sum = w[columns]!;
-    for (let j = 0; j < columns; j += 1, at += 1) sum += z[at]! * w[j]!;
+    let sum = w[columns];
+    for (let j = 0; j < columns; j += 1, at += 1) sum += z[at] * w[j];
     out[i] = sum;
   }
 }
@@ -56,9 +56,9 @@ function margins({ z, rows, columns }: Standardised, w: Float64Array, out: Float
 function transposed({ z, rows, columns }: Standardised, v: Float64Array, out: Float64Array): void {
   out.fill(0);
   for (let i = 0, at = 0; i < rows; i += 1) {
-    const value = v[i]!;
-    for (let j = 0; j < columns; j += 1, at += 1) out[j] = out[j]! + z[at]! * value;
-    out[columns] = out[columns]! + value;
+    const value = v[i];
+    for (let j = 0; j < columns; j += 1, at += 1) out[j] = out[j] + z[at] * value;
+    out[columns] = out[columns] + value;
   }
 }
 
@@ -79,35 +79,35 @@ function logisticObjective(
       margins(s, w, margin);
       let value = 0;
       for (let i = 0; i < rows; i += 1) {
-        const weight = weights === null ? 1 : weights[i]!;
-        const m = margin[i]!;
+        const weight = weights === null ? 1 : weights[i];
+        const m = margin[i];
         const p = sigmoid(m);
         value += weight * (labels[i] === 1 ? softplus(-m) : softplus(m));
-        residual[i] = weight * (p - labels[i]!);
+        residual[i] = weight * (p - labels[i]);
         curvature[i] = weight * p * (1 - p);
       }
       transposed(s, residual, gradient);
       for (let j = 0; j < columns; j += 1) {
-        value += (w[j]! * w[j]!) / (2 * C);
-        gradient[j] = gradient[j]! + w[j]! / C;
+        value += (w[j] * w[j]) / (2 * C);
+        gradient[j] = gradient[j] + w[j] / C;
       }
       return value;
     },
     hessianTimes(v, out) {
       margins(s, v, product);
-      for (let i = 0; i < rows; i += 1) product[i] = product[i]! * curvature[i]!;
+      for (let i = 0; i < rows; i += 1) product[i] = product[i] * curvature[i];
       transposed(s, product, out);
-      for (let j = 0; j < columns; j += 1) out[j] = out[j]! + v[j]! / C;
+      for (let j = 0; j < columns; j += 1) out[j] = out[j] + v[j] / C;
     },
     diagonal(out) {
       out.fill(0);
       for (let i = 0, at = 0; i < rows; i += 1) {
-        for (let j = 0; j < columns; j += 1, at += 1) out[j] = out[j]! + curvature[i]! * s.z[at]! * s.z[at]!;
-        out[columns] = out[columns]! + curvature[i]!;
+        for (let j = 0; j < columns; j += 1, at += 1) out[j] = out[j] + curvature[i] * s.z[at] * s.z[at];
+        out[columns] = out[columns] + curvature[i];
       }
-      for (let j = 0; j < columns; j += 1) out[j] = out[j]! + 1 / C;
+      for (let j = 0; j < columns; j += 1) out[j] = out[j] + 1 / C;
       // Saturated probabilities leave no curvature in the intercept.
-      out[columns] = Math.max(out[columns]!, 1e-12);
+      out[columns] = Math.max(out[columns], 1e-12);
     },
   };
 }
@@ -136,16 +136,16 @@ const meanDifference: Estimator = (s, { labels, weights }) => {
   const totals = [0, 0];
   for (let i = 0; i < rows; i += 1) {
     const side = labels[i] === 1 ? 1 : 0;
-    const weight = weights === null ? 1 : weights[i]!;
-    totals[side] = totals[side]! + weight;
-    for (let j = 0; j < columns; j += 1) sums[side][j] = sums[side][j]! + weight * z[i * columns + j]!;
+    const weight = weights === null ? 1 : weights[i];
+    totals[side] = totals[side] + weight;
+    for (let j = 0; j < columns; j += 1) sums[side][j] = sums[side][j] + weight * z[i * columns + j];
   }
   const w = new Float64Array(columns + 1);
   let bias = 0;
   for (let j = 0; j < columns; j += 1) {
-    const [low, high] = [sums[0][j]! / totals[0]!, sums[1][j]! / totals[1]!];
+    const [low, high] = [sums[0][j] / totals[0], sums[1][j] / totals[1]];
     w[j] = high - low;
-    bias -= (w[j]! * (high + low)) / 2;
+    bias -= (w[j] * (high + low)) / 2;
   }
   w[columns] = bias;
   return { w };
@@ -162,23 +162,23 @@ const ridge: Estimator = (s, { labels, weights, C }, start) => {
       margins(s, w, product);
       let value = 0;
       for (let i = 0; i < rows; i += 1) {
-        const weight = weights === null ? 1 : weights[i]!;
-        const error = product[i]! - (labels[i] === 1 ? 1 : -1);
+        const weight = weights === null ? 1 : weights[i];
+        const error = product[i] - (labels[i] === 1 ? 1 : -1);
         value += (weight * error * error) / 2;
         residual[i] = weight * error;
       }
       transposed(s, residual, gradient);
       for (let j = 0; j < columns; j += 1) {
-        value += (w[j]! * w[j]!) / (2 * (C ?? 1));
-        gradient[j] = gradient[j]! + w[j]! / (C ?? 1);
+        value += (w[j] * w[j]) / (2 * (C ?? 1));
+        gradient[j] = gradient[j] + w[j] / (C ?? 1);
       }
       return value;
     },
     hessianTimes(v, out) {
       margins(s, v, product);
-      if (weights !== null) for (let i = 0; i < rows; i += 1) product[i] = product[i]! * weights[i]!;
+      if (weights !== null) for (let i = 0; i < rows; i += 1) product[i] = product[i] * weights[i];
       transposed(s, product, out);
-      for (let j = 0; j < columns; j += 1) out[j] = out[j]! + v[j]! / (C ?? 1);
+      for (let j = 0; j < columns; j += 1) out[j] = out[j] + v[j] / (C ?? 1);
     },
     diagonal(out) {
       out.fill(rows + 1 / (C ?? 1));
@@ -208,9 +208,9 @@ export function createFitReaders(
     for (const [rows, indices] of bySet) {
       const s = standardise(x, rows);
       const starts = new Map<string, Float64Array>();
-      indices.sort((a, b) => (problems[a]!.C ?? 0) - (problems[b]!.C ?? 0));
+      indices.sort((a, b) => (problems[a].C ?? 0) - (problems[b].C ?? 0));
       for (const index of indices) {
-        const problem = problems[index]!;
+        const problem = problems[index];
         const positives = problem.labels.reduce((sum, label) => sum + label, 0);
         if (positives === 0 || positives === problem.labels.length) {
           out[index] = { undefinedBecause: 'the training rows hold one class' };
@@ -229,7 +229,7 @@ export function createFitReaders(
           mean: s.mean,
           scale: s.scale,
           weights: fitted.w.slice(0, s.columns),
-          bias: fitted.w[s.columns]!,
+          bias: fitted.w[s.columns],
         };
       }
       // Between matrices of rows, signals and timers get their turn.

@@ -25,7 +25,7 @@ export function configOptions(yargs: Argv): Argv<StageArgs> {
       type: 'boolean',
       default: false,
       describe: 'one JSON document on stdout',
-    }) as unknown as Argv<StageArgs>;
+    });
 }
 
 function print(result: RunResult, stage: Stage, print_: (line: string) => void): void {

@@ -105,6 +105,11 @@ function given(message: ChatMessage): JsonValue {
   ]);
 }
 
+/** A system message as text: content parts have no place to put schemas into. */
+function textContent(content: JsonValue | undefined): string {
+  return typeof content === 'string' ? content : content === null || content === undefined ? '' : dumpsPython(content);
+}
+
 /**
  * Messages of the prompt of turn `upTo`: everything before it, as the template's dictionaries.
  * @param upTo the turn about to be generated; turns.length = after the last one
@@ -122,7 +127,7 @@ export function promptMessages(
   if (preamble !== '') {
     const system = opening.findIndex((message) => message.role === 'system');
     if (system < 0) opening.unshift({ role: 'system', content: preamble.trimStart() });
-    else opening[system] = { ...opening[system]!, content: `${String(opening[system]!.content ?? '')}${preamble}` };
+    else opening[system] = { ...opening[system], content: `${textContent(opening[system].content)}${preamble}` };
   }
   for (const message of opening) out.push(given(message));
   for (const turn of episode.turns.slice(0, upTo)) {
@@ -153,7 +158,7 @@ export function promptMessages(
       );
     }
   }
-  const next = upTo < episode.turns.length ? episode.turns[upTo]!.before : episode.after;
+  const next = upTo < episode.turns.length ? episode.turns[upTo].before : episode.after;
   for (const message of next) out.push(given(message));
   return out;
 }

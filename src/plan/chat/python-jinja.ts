@@ -18,8 +18,7 @@ interface Runtime {
 }
 type RuntimeClass = new (value?: unknown) => Runtime;
 
-const classOf = (value: unknown): RuntimeClass =>
-  new Environment().set('probe', value).constructor as unknown as RuntimeClass;
+const classOf = (value: unknown): RuntimeClass => new Environment().set('probe', value).constructor;
 const StringValue = classOf('');
 const IntegerValue = classOf(1);
 const FloatValue = classOf(1.5);
@@ -66,7 +65,7 @@ function quoted(text: string): string {
 function dump(value: Runtime, indent: number | null, depth: number): string {
   if (is(value, StringValue)) return quoted(value.value as string);
   if (is(value, NullValue) || value.value === undefined) return 'null';
-  if (is(value, BooleanValue)) return String(value.value);
+  if (is(value, BooleanValue)) return value.value === true ? 'true' : 'false';
   if (is(value, IntegerValue) || is(value, FloatValue)) return numberText(value);
   const open = indent === null ? '' : `\n${' '.repeat(indent * (depth + 1))}`;
   const close = indent === null ? '' : `\n${' '.repeat(indent * depth)}`;
@@ -135,15 +134,15 @@ export function pythonStrip(value: string, chars: string | null, sides: 'both' |
   const strips = (char: string): boolean => (set === null ? PYTHON_SPACE.test(char) : set.has(char));
   let from = 0;
   let to = points.length;
-  if (sides !== 'right') while (from < to && strips(points[from]!)) from += 1;
-  if (sides !== 'left') while (to > from && strips(points[to - 1]!)) to -= 1;
+  if (sides !== 'right') while (from < to && strips(points[from])) from += 1;
+  if (sides !== 'left') while (to > from && strips(points[to - 1])) to -= 1;
   return points.slice(from, to).join('');
 }
 
-const stockBuiltins = Object.getOwnPropertyDescriptor(StringValue.prototype, 'builtins')!.get!;
+const stockBuiltins = Object.getOwnPropertyDescriptor(StringValue.prototype, 'builtins');
 Object.defineProperty(StringValue.prototype, 'builtins', {
   get(this: Runtime) {
-    const map = stockBuiltins.call(this) as Map<string, Runtime>;
+    const map = stockBuiltins?.get?.call(this) as Map<string, Runtime>;
     for (const [name, sides] of [
       ['strip', 'both'],
       ['lstrip', 'left'],
@@ -172,7 +171,7 @@ function equal(a: Runtime, b: Runtime): boolean {
   }
   if (Array.isArray(a.value) && Array.isArray(b.value)) {
     const [left, right] = [a.value as Runtime[], b.value as Runtime[]];
-    return left.length === right.length && left.every((item, index) => equal(item, right[index]!));
+    return left.length === right.length && left.every((item, index) => equal(item, right[index]));
   }
   if (is(a, StringValue) !== is(b, StringValue)) return false;
   const plain = (value: Runtime): unknown => (is(value, BooleanValue) ? Number(value.value) : value.value);
@@ -191,7 +190,7 @@ const PYTHON_TYPES: Readonly<Record<string, string>> = {
 
 // Undefined has __iter__ in jinja2, dictionaries and strings too.
 (new Environment().tests as unknown as Map<string, (...args: readonly Runtime[]) => boolean>).set('iterable', (value) =>
-  ['ArrayValue', 'TupleValue', 'StringValue', 'ObjectValue', 'UndefinedValue'].includes(value!.type),
+  ['ArrayValue', 'TupleValue', 'StringValue', 'ObjectValue', 'UndefinedValue'].includes(value.type),
 );
 
 interface FilterNode {
@@ -246,7 +245,7 @@ class PythonInterpreter extends Stock {
       const test = String(args[0]?.value);
       if (['equalto', 'eq', '==', 'sameas'].includes(test)) {
         return new ArrayValue(
-          (operand.value as Runtime[]).filter((item) => equal(item, args[1]!) === (name === 'select')),
+          (operand.value as Runtime[]).filter((item) => equal(item, args[1]) === (name === 'select')),
         );
       }
     }
@@ -320,10 +319,10 @@ function strftime(now: Date, format: string): string {
     H: two(now.getUTCHours()),
     M: two(now.getUTCMinutes()),
     S: two(now.getUTCSeconds()),
-    B: MONTHS[now.getUTCMonth()]!,
-    b: MONTHS[now.getUTCMonth()]!.slice(0, 3),
-    A: DAYS[now.getUTCDay()]!,
-    a: DAYS[now.getUTCDay()]!.slice(0, 3),
+    B: MONTHS[now.getUTCMonth()],
+    b: MONTHS[now.getUTCMonth()].slice(0, 3),
+    A: DAYS[now.getUTCDay()],
+    a: DAYS[now.getUTCDay()].slice(0, 3),
     y: two(now.getUTCFullYear() % 100),
     '%': '%',
   };
@@ -357,7 +356,7 @@ export function compileTemplate(source: string, clock: string): CompiledTemplate
         return Array.from({ length: count }, (_, index) => from + index * step);
       });
       environment.set('strftime_now', (format: string) => strftime(now, format));
-      for (const [name, value] of variables) environment.variables.set(name, toRuntime(value) as never);
+      for (const [name, value] of variables) environment.variables.set(name, toRuntime(value));
       return String(new PythonInterpreter(environment).run(program).value);
     },
   };

@@ -14,7 +14,7 @@ const READERS: readonly (readonly [string, string])[] = [
   ['control:random_direction', 'random direction'],
 ];
 
-const LEGEND = { domain: READERS.map(([, name]) => name), range: [...COLOURS.slice(0, READERS.length)] };
+const LEGEND = { domain: READERS.map(([, name]) => name), range: COLOURS.slice(0, READERS.length) };
 
 /** AUROC by landmark with intervals, every reader beside the probe. null where nothing is defined. */
 export function forecastCurve(figures: readonly Figure[], population: Figure['population']): string | null {
@@ -118,7 +118,7 @@ export function curveChart(
   const points = readers.flatMap((reader) => {
     const own = curves.filter((curve) => curve.kind === kind && curve.reader === reader);
     const shown = own.find((curve) => curve.position === 'selected') ?? own[0];
-    return shown === undefined ? [] : shown.x.map((x, index) => ({ x, y: shown.y[index]!, name: reader }));
+    return shown === undefined ? [] : shown.x.map((x, index) => ({ x, y: shown.y[index], name: reader }));
   });
   if (points.length === 0) return null;
   return renderPlot(
@@ -127,7 +127,7 @@ export function curveChart(
       height: 320,
       x: { label: axes.x, domain: kind === 'lead_time' ? undefined : [0, 1], grid: true },
       y: { label: axes.y, domain: kind === 'lead_time' ? undefined : [0, 1], grid: true },
-      color: { domain: [...readers], range: [...COLOURS.slice(0, readers.length)] },
+      color: { domain: [...readers], range: COLOURS.slice(0, readers.length) },
       marks: [
         ...(kind === 'lead_time'
           ? []

@@ -42,7 +42,7 @@ export function tradeOff(figures: readonly Figure[], population: Figure['populat
       height: 340,
       x: { domain: [0, 1], label: 'safe episodes stopped (disrupted)', grid: true },
       y: { domain: [0, 1], label: 'unsafe episodes stopped in time (prevented)', grid: true },
-      color: { domain: names, range: names.map((_, index) => COLOURS[index % COLOURS.length]!), legend: false },
+      color: { domain: names, range: names.map((_, index) => COLOURS[index % COLOURS.length]), legend: false },
       marks: [
         Plot.line(
           [
