@@ -81,7 +81,7 @@ const DEFAULTS = {
   status: {
     finished: ['completed', 'finished', 'done'],
     escalated: ['escalated'],
-    limit: ['step_limit', 'max_steps', 'timeout', 'token_limit'],
+    limit: ['step_limit', 'max_steps', 'max_turns', 'timeout', 'token_limit', 'limit'],
   },
   revealMinusOne: 'unknown',
   eventMinusOne: 'refuse',

@@ -19,8 +19,9 @@ const TRUTHS: readonly EpisodeField[] = [
   'nuisance',
 ];
 
+const bare = (text: string): string => text.toLowerCase().replace(/[^a-z0-9]/g, '');
+
 function nearest(name: string, columns: readonly Column[]): string {
-  const bare = (text: string): string => text.toLowerCase().replace(/[^a-z0-9]/g, '');
   const near = columns.find((column) => bare(column.name) === bare(name));
   return near
     ? `. Did you mean ${near.name}? Name it in the mapping (columns: {${name}: ${near.name}})`

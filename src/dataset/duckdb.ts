@@ -9,7 +9,7 @@ import type { JsonValue } from '../types.ts';
  * is bounded, temp files go where temp files go. A second query on a connection silently ends an open stream, so every
  * query is read to its end before the next.
  */
-export async function openDuckDB(): Promise<{ readonly connection: DuckDBConnection; close(): void }> {
+export async function openDuckDB(): Promise<{ readonly connection: DuckDBConnection; close: () => void }> {
   const instance = await DuckDBInstance.create(':memory:', {
     autoinstall_known_extensions: 'false',
     autoload_known_extensions: 'false',
@@ -81,7 +81,7 @@ export function fromDuckDB(value: DuckDBValue): JsonValue {
 
 /** DuckDB's messages are long and name internals; one line that names the file is what a reader needs. */
 export function duckdbError(error: unknown, file: string): DataError {
-  const message = (error instanceof Error ? error.message : String(error)).split('\n')[0]!.slice(0, 300);
+  const message = (error instanceof Error ? error.message : String(error)).split('\n')[0].slice(0, 300);
   const hint = /out of memory|failed to allocate/i.test(message)
     ? 'Write the file again with smaller row groups (2,048 rows)'
     : /string encoding|UTF-?8/i.test(message)

@@ -71,7 +71,7 @@ export function fieldOf(
     if (!values.has(column)) continue;
     const value = values.get(column);
     const missing = mapping.missing[field];
-    return missing !== undefined && !isMissing(value) && isListed(value as JsonValue, missing) ? null : value;
+    return missing !== undefined && !isMissing(value) && isListed(value, missing) ? null : value;
   }
   return undefined;
 }

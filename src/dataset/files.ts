@@ -1,7 +1,8 @@
 import { type FileHandle, open, readdir, stat } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { DataError } from '../errors.ts';
 import { matchGlob } from './duckdb.ts';
+import { sniffFile } from './sniff.ts';
 
 export type TableFormat = 'parquet' | 'jsonl';
 export interface TableFile {
@@ -12,37 +13,7 @@ export interface TableFile {
 
 const TABLE = /\.(parquet|jsonl|ndjson)(\.gz)?$/i;
 
-/** The first bytes say what a file is, whatever it is called. */
-async function sniff(file: FileHandle, bytes: number): Promise<{ readonly kind: string; readonly detail: string }> {
-  const head = Buffer.alloc(Math.min(512, bytes));
-  await file.read(head, 0, head.length, 0);
-  const text = head.toString('latin1');
-  if (bytes === 0) return { kind: 'empty', detail: '0 bytes (an empty file)' };
-  if (text.startsWith('PAR1')) return { kind: 'parquet', detail: '' };
-  if (text.startsWith('PARE')) return { kind: 'encrypted', detail: 'PARE (parquet with an encrypted footer)' };
-  if (head[0] === 0x1f && head[1] === 0x8b) return { kind: 'gzip', detail: 'gzip data' };
-  if (text.startsWith('version https://git-lfs')) {
-    return {
-      kind: 'lfs',
-      detail: `a Git LFS pointer (size ${/size (\d+)/.exec(text)?.[1] ?? 'unknown'}): run git lfs pull`,
-    };
-  }
-  if (/^\s*<(!doctype|html|head|body)/i.test(text))
-    return { kind: 'html', detail: 'an HTML page (a login or download error?)' };
-  if (
-    (head[0] === 0xff && head[1] === 0xfe) ||
-    (head[0] === 0xfe && head[1] === 0xff) ||
-    (head[1] === 0 && head[3] === 0)
-  ) {
-    return { kind: 'utf16', detail: 'UTF-16 text; save it as UTF-8' };
-  }
-  const first = text.replace(/^\u00ef\u00bb\u00bf/, '').trimStart()[0];
-  if (first === '[') return { kind: 'array', detail: 'one JSON array over many lines; write one object a line' };
-  if (first === '{') return { kind: 'jsonl', detail: 'JSON lines text' };
-  return { kind: 'text', detail: 'something else' };
-}
-
-async function checkParquet(path: string, file: FileHandle, bytes: number): Promise<void> {
+async function checkFooter(path: string, file: FileHandle, bytes: number): Promise<void> {
   const fail = (expected: string, got: string): never => {
     throw new DataError(`${path}: expected ${expected}, got ${got}. Fetch the file again`);
   };
@@ -57,36 +28,53 @@ async function checkParquet(path: string, file: FileHandle, bytes: number): Prom
   if (footer > bytes - 12) fail('a footer length inside the file', String(footer));
 }
 
+/** What the system says about a path that cannot be read. */
+function unreadable(path: string, error: unknown): DataError {
+  const code = (error as NodeJS.ErrnoException).code ?? 'an error';
+  const got = code === 'ENOENT' ? 'none (not found)' : code === 'EACCES' ? 'no permission to read it (EACCES)' : code;
+  return new DataError(`${path}: expected an existing file, got ${got}. Check the path`, { cause: error });
+}
+
+async function checkOpened(path: string, file: FileHandle, bytes: number): Promise<TableFormat> {
+  const packed = /\.gz$/i.test(path);
+  const parquet = /\.parquet(\.gz)?$/i.test(path);
+  const fail = (got: string, hint = ''): never => {
+    throw new DataError(
+      `${path}: expected ${parquet ? 'a parquet file' : 'JSON lines (at least one row)'}, got ${got}.${hint === '' ? '' : ` ${hint}`}`,
+    );
+  };
+  const found = await sniffFile(file, bytes);
+  if (found.kind === 'refused') fail(found.what);
+  if (parquet) {
+    if (packed) fail(found.inside?.kind === 'parquet' ? 'a parquet file packed with gzip' : found.what, 'Unpack it');
+    if (found.kind !== 'parquet')
+      fail(found.what, found.kind === 'jsonl' ? 'Rename it to .jsonl' : 'Unpack it, or name it for what it is');
+    await checkFooter(path, file, bytes);
+    return 'parquet';
+  }
+  if (found.kind === 'parquet') fail('a parquet file', 'Rename it to .parquet');
+  if (packed && found.kind !== 'gzip') fail(`${found.what} that is not packed`, 'Rename it without .gz');
+  if (!packed && found.kind === 'gzip') fail('gzip data', 'Rename it to .jsonl.gz');
+  if (found.inside !== null && found.inside.kind !== 'jsonl') fail(`${found.inside.what} inside gzip`);
+  return 'jsonl';
+}
+
 /** @throws DataError (65) saying what the file really is */
 async function checkFile(path: string): Promise<TableFile> {
   let bytes: number;
+  let file: FileHandle;
   try {
+    // Before it is opened: opening a pipe waits for a writer.
     const info = await stat(path);
     if (!info.isFile())
       throw new DataError(`${path}: expected a file or a folder of parquet or JSON lines files, got something else`);
     bytes = info.size;
+    file = await open(path, 'r');
   } catch (error) {
-    if (error instanceof DataError) throw error;
-    throw new DataError(
-      `${path}: expected an existing file, got ${(error as NodeJS.ErrnoException).code ?? 'an error'} (not found). Check the path`,
-      { cause: error },
-    );
+    throw error instanceof DataError ? error : unreadable(path, error);
   }
-  const format: TableFormat = /\.parquet$/i.test(path) ? 'parquet' : 'jsonl';
-  const file = await open(path, 'r');
   try {
-    const found = await sniff(file, bytes);
-    if (format === 'parquet') {
-      if (found.kind !== 'parquet')
-        throw new DataError(
-          `${path}: expected a parquet file, got ${found.detail}.${found.kind === 'jsonl' ? ' Rename it to .jsonl' : ''}`,
-        );
-      await checkParquet(path, file, bytes);
-    } else if (found.kind === 'parquet')
-      throw new DataError(`${path}: expected JSON lines, got a parquet file. Rename it to .parquet`);
-    else if (['empty', 'lfs', 'html', 'utf16', 'array'].includes(found.kind))
-      throw new DataError(`${path}: expected JSON lines (at least one row), got ${found.detail}`);
-    return { path, format, bytes };
+    return { path, format: await checkOpened(path, file, bytes), bytes };
   } finally {
     await file.close();
   }
@@ -117,16 +105,23 @@ function checkShards(paths: readonly string[]): void {
 }
 
 async function expand(input: string): Promise<string[]> {
-  if (/[*?[\]{}]/.test(input)) {
+  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(input)?.[1];
+  if (scheme !== undefined)
+    throw new DataError(
+      `${scheme}://…: expected a local path, got an address. Fetch the files first and name the folder they are in`,
+    );
+  const info = await stat(input).catch(() => null);
+  if (info === null && /[*?[\]{}]/.test(input)) {
     const found = (await matchGlob(input)).filter((path) => TABLE.test(path));
     if (found.length === 0) throw new DataError(`${input}: expected files that match, got none (not found)`);
     return found.sort();
   }
-  const info = await stat(input).catch(() => null);
   if (info?.isDirectory() !== true) return [input];
-  const found = (await readdir(input, { recursive: true })).filter(
-    (name) => TABLE.test(name) && !basename(name).startsWith('.'),
-  );
+  const names = await readdir(input, { recursive: true }).catch((error: unknown) => {
+    throw unreadable(input, error);
+  });
+  // Hidden folders hold caches and locks of the tools that fetched the data.
+  const found = names.filter((name) => TABLE.test(name) && !name.split(/[\\/]/).some((part) => part.startsWith('.')));
   if (found.length === 0)
     throw new DataError(`${input}: expected a folder that holds parquet or JSON lines files, got one without`);
   return found.sort().map((name) => join(input, name));

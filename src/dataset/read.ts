@@ -79,7 +79,7 @@ async function* filteredRows(
   const strange = wanted.find((name) => !known.has(name));
   if (strange !== undefined)
     throw new UserError(
-      `dataset.where.${strange}: expected a column of ${basename(files[0]!.path)}, got none of that name${known.size > 0 ? ` (there are ${[...known].slice(0, 30).join(', ')})` : ''}. Correct the filter`,
+      `dataset.where.${strange}: expected a column of ${basename(files[0].path)}, got none of that name${known.size > 0 ? ` (there are ${[...known].slice(0, 30).join(', ')})` : ''}. Correct the filter`,
     );
 }
 

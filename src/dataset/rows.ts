@@ -27,6 +27,8 @@ export interface ReadRowsOptions {
   /** Only these rows (from 1); absent = all. */
   readonly rows?: ReadonlySet<number>;
   readonly nanLiteral?: 'missing' | 'refuse';
+  /** Uncompressed bytes that one query may read (parquet): more is quicker and takes more memory. */
+  readonly pageBytes?: number;
 }
 
 async function* jsonlRows(file: TableFile, options: ReadRowsOptions): AsyncGenerator<RawRow> {

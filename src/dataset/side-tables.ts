@@ -88,11 +88,12 @@ async function* sideRows(
   }
 }
 
+const scenarioColumn = (reference: string | null): string | null => columnOf(reference, 'scenarios');
+
 async function readScenarios(inputs: readonly string[], mapping: Mapping): Promise<Map<string, ScenarioFacts>> {
   const out = new Map<string, ScenarioFacts>();
-  const column = (reference: string | null): string | null => columnOf(reference, 'scenarios');
-  const duplicates = mapping.duplicateText.map(column).filter((name) => name !== null);
-  const [system, user, tools] = [mapping.opening.system, mapping.opening.user, mapping.tools].map(column);
+  const duplicates = mapping.duplicateText.map(scenarioColumn).filter((name) => name !== null);
+  const [system, user, tools] = [mapping.opening.system, mapping.opening.user, mapping.tools].map(scenarioColumn);
   const needed = [system, user, tools, ...duplicates].filter((name) => name !== null && name !== undefined);
   const own = ['policy_style', 'scenario_family', 'template'];
   // Schemas are the same for most scenarios: parsed once each.

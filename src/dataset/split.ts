@@ -11,7 +11,7 @@ export function assignGroups(metas: readonly EpisodeMeta[]): Int32Array {
   const root = (index: number): number => {
     let at = index;
     while (parent[at] !== at) {
-      parent[at] = parent[parent[at]!]!;
+      parent[at] = parent[parent[at]]!;
       at = parent[at]!;
     }
     return at;
@@ -43,7 +43,7 @@ export function groupNames(metas: readonly EpisodeMeta[], groups: Int32Array): s
   const names: string[] = [];
   for (const [index, meta] of metas.entries()) {
     const name = meta.pairId ?? meta.scenarioId ?? meta.duplicateKey ?? meta.key;
-    const group = groups[index]!;
+    const group = groups[index];
     const known = names[group];
     if (known === undefined || name < known) names[group] = name;
   }
@@ -59,5 +59,5 @@ export function assignFolds(names: readonly string[], groups: Int32Array, seed: 
   order.sort((a, b) => (a.hash < b.hash ? -1 : a.hash > b.hash ? 1 : a.group - b.group));
   const foldOf = new Int32Array(names.length);
   for (const [rank, { group }] of order.entries()) foldOf[group] = rank % folds;
-  return Int32Array.from(groups, (group) => foldOf[group]!);
+  return Int32Array.from(groups, (group) => foldOf[group]);
 }

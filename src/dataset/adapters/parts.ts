@@ -1,5 +1,5 @@
 import { isJsonArray, isJsonNumber, isJsonObject, JsonError, parseJson } from '../../lib/json.ts';
-import type { JsonObject, JsonValue, ToolCall } from '../../types.ts';
+import type { JsonValue, ToolCall } from '../../types.ts';
 import { FieldProblem, isMissing, quote, show } from '../cell.ts';
 import type { Warn } from './adapter.ts';
 
@@ -68,7 +68,7 @@ function dumps(value: JsonValue): string {
   if (typeof value === 'string') return ascii(value);
   if (isJsonNumber(value)) return value.lexeme;
   if (isJsonArray(value)) return `[${value.map(dumps).join(', ')}]`;
-  return `{${Array.from(value as JsonObject, ([key, inner]) => `${ascii(key)}: ${dumps(inner)}`).join(', ')}}`;
+  return `{${Array.from(value, ([key, inner]) => `${ascii(key)}: ${dumps(inner)}`).join(', ')}}`;
 }
 
 /** What the harness put into the next prompt for a tool's result. */
