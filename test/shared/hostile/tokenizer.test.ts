@@ -9,7 +9,9 @@ describe('tokenizer folders that make good tools fail', () => {
     it(`${item.id}: ${item.outcome}`, async () => {
       // onnx/good.onnx, which the last case needs, has 8 rows of embedding.
       const vocabulary = item.needs === undefined ? null : 8;
-      const error = await openTokenizer(dirname(join(hostileFixtures(), item.file)), vocabulary).catch((reason: unknown) => reason);
+      const error = await openTokenizer(dirname(join(hostileFixtures(), item.file)), vocabulary).catch(
+        (reason: unknown) => reason,
+      );
       expect(error).toBeInstanceOf(DataError);
       expect(missingFrom((error as Error).message, item)).toEqual([]);
     });
