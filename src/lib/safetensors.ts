@@ -201,32 +201,63 @@ function parseHeader(raw: Buffer, refuse: Refuse): Pick<SafetensorsHeader, 'tens
   return { tensors, metadata };
 }
 
+/** Rows of the first axis, end-exclusive. */
+export interface RowRange {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** @throws CorruptFileError (65) when there is no such tensor, RangeError when it has no such rows */
+function bytesOf(
+  path: string,
+  header: SafetensorsHeader,
+  name: string,
+  rows: RowRange | null,
+): { readonly start: number; readonly end: number } {
+  const tensor = header.tensors.get(name);
+  if (!tensor)
+    return refuseFor(path)(
+      `the tensor ${quote(name)}`,
+      [...header.tensors.keys()].slice(0, 8).join(', ') || 'no tensor',
+    );
+  if (rows === null) return tensor;
+  const count = tensor.shape[0] ?? 0;
+  if (!(rows.from >= 0 && rows.from <= rows.to && rows.to <= count))
+    throw new RangeError(`${path}: rows ${rows.from} to ${rows.to} of ${count} in ${name}`);
+  const rowBytes = count === 0 ? 0 : (tensor.end - tensor.start) / count;
+  return { start: tensor.start + rows.from * rowBytes, end: tensor.start + rows.to * rowBytes };
+}
+
 /**
- * Bytes of one tensor, or of rows [from, to) of its first axis, in a buffer of its own (aligned for typed arrays).
+ * Bytes of ranges of rows of one tensor, each in a buffer of its own (aligned for typed arrays); the file is opened once.
  * @throws CorruptFileError (65) when there is no such tensor or the file ends early
  */
+export async function readTensorRows(
+  path: string,
+  header: SafetensorsHeader,
+  name: string,
+  ranges: readonly (RowRange | null)[],
+): Promise<Uint8Array<ArrayBuffer>[]> {
+  const wanted = ranges.map((range) => bytesOf(path, header, name, range));
+  return withFile(path, async (file) => {
+    const out: Uint8Array<ArrayBuffer>[] = [];
+    for (const { start, end } of wanted) {
+      const bytes = new Uint8Array(end - start);
+      await readExactly(file, bytes, header.dataStart + start, refuseFor(path));
+      out.push(bytes);
+    }
+    return out;
+  });
+}
+
+/** Bytes of one tensor, in a buffer of its own (aligned for typed arrays). @throws as readTensorRows */
 export async function readTensorBytes(
   path: string,
   header: SafetensorsHeader,
   name: string,
-  rows?: { readonly from: number; readonly to: number },
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const refuse = refuseFor(path);
-  const tensor = header.tensors.get(name);
-  if (!tensor)
-    return refuse(`the tensor ${quote(name)}`, [...header.tensors.keys()].slice(0, 8).join(', ') || 'no tensor');
-  let { start, end } = tensor;
-  if (rows) {
-    const count = tensor.shape[0] ?? 0;
-    if (!(rows.from >= 0 && rows.from <= rows.to && rows.to <= count))
-      throw new RangeError(`${path}: rows ${rows.from} to ${rows.to} of ${count} in ${name}`);
-    const rowBytes = count === 0 ? 0 : (end - start) / count;
-    end = start + rows.to * rowBytes;
-    start += rows.from * rowBytes;
-  }
-  const out = new Uint8Array(end - start);
-  await withFile(path, (file) => readExactly(file, out, header.dataStart + start, refuse));
-  return out;
+  const [bytes] = await readTensorRows(path, header, name, [null]);
+  return bytes;
 }
 
 export interface TensorToWrite {

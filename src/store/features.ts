@@ -1,6 +1,12 @@
 import { CorruptFileError, DataError } from '../errors.ts';
 import { toFloat32 } from '../lib/float-formats.ts';
-import { readSafetensorsHeader, readTensorBytes, type SafetensorsHeader } from '../lib/safetensors.ts';
+import {
+  readSafetensorsHeader,
+  readTensorBytes,
+  readTensorRows,
+  type RowRange,
+  type SafetensorsHeader,
+} from '../lib/safetensors.ts';
 import type { FeatureKey, FeatureMatrix, Tap } from '../types.ts';
 import { shardPath } from './activation-shards.ts';
 
@@ -28,7 +34,7 @@ const keyText = ({ episode, turn, position }: FeatureKey): string => `${episode}
 
 /**
  * Opens the stored activations of a run. The index is read once, taps when they are asked for: whole and kept where they
- * fit `cacheBytes`, else one shard at a time.
+ * fit `cacheBytes`, else only the rows wanted.
  * @throws CorruptFileError (65) when the shards do not fit together
  */
 export async function openFeatures(
@@ -67,17 +73,37 @@ export async function openFeatures(
   const cache = new Map<Tap, Float32Array>();
   const kept = Math.floor(cacheBytes / Math.max(1, total * width * 4));
 
-  const readShard = async (tap: Tap, part: Shard): Promise<Float32Array> =>
-    toFloat32(await readTensorBytes(part.path, part.header, tap), part.header.tensors.get(tap)?.dtype ?? 'nothing');
+  const dtypeOf = (tap: Tap, part: Shard): string => part.header.tensors.get(tap)?.dtype ?? 'nothing';
 
   const readTap = async (tap: Tap): Promise<Float32Array> => {
     const known = cache.get(tap);
     if (known) return known;
     const all = new Float32Array(total * width);
-    for (const part of parts) all.set(await readShard(tap, part), part.from * width);
+    for (const part of parts)
+      all.set(toFloat32(await readTensorBytes(part.path, part.header, tap), dtypeOf(tap, part)), part.from * width);
     if (cache.size >= kept) cache.delete(cache.keys().next().value ?? '');
     cache.set(tap, all);
     return all;
+  };
+
+  /** Hands over stretches of rows of a tap that hold the rows wanted (ascending), and where each stretch begins. */
+  const readWanted = async (
+    tap: Tap,
+    wanted: readonly number[],
+    take: (data: Float32Array, first: number, index: number) => void,
+  ): Promise<void> => {
+    let index = 0;
+    for (const part of parts) {
+      const from = index;
+      while (index < wanted.length && wanted[index] < part.from + part.rows) index += 1;
+      const ranges = stretches(wanted.slice(from, index).map((row) => row - part.from));
+      const bytes = ranges.length === 0 ? [] : await readTensorRows(part.path, part.header, tap, ranges);
+      let at = from;
+      for (const [k, range] of ranges.entries()) {
+        const data = toFloat32(bytes[k], dtypeOf(tap, part));
+        for (; at < index && wanted[at] < part.from + range.to; at += 1) take(data, part.from + range.from, at);
+      }
+    }
   };
 
   return {
@@ -99,17 +125,35 @@ export async function openFeatures(
         );
       }
       const data = new Float32Array(rows.length * width);
-      const copy = (from: Float32Array, first: number, count: number): void => {
-        for (const [index, row] of rows.entries()) {
-          const at = (row - first) * width;
-          if (row >= first && row < first + count) data.set(from.subarray(at, at + width), index * width);
-        }
-      };
-      if (kept >= 1) copy(await readTap(tap), 0, total);
-      else for (const part of parts) copy(await readShard(tap, part), part.from, part.rows);
+      if (kept >= 1) {
+        const all = await readTap(tap);
+        for (const [index, row] of rows.entries())
+          data.set(all.subarray(row * width, (row + 1) * width), index * width);
+      } else {
+        const order = Array.from(rows, (_, index) => index).sort((a, b) => rows[a] - rows[b]);
+        const ascending = order.map((index) => rows[index]);
+        await readWanted(tap, ascending, (stretch, first, index) => {
+          const at = (ascending[index] - first) * width;
+          data.set(stretch.subarray(at, at + width), order[index] * width);
+        });
+      }
       return { data, rows: rows.length, columns: width };
     },
   };
+}
+
+/** Reading a few rows too many costs less than another call. */
+const GAP_ROWS = 16;
+
+/** Ranges that cover the rows (ascending, repeats allowed). */
+function stretches(rows: readonly number[]): RowRange[] {
+  const out: { from: number; to: number }[] = [];
+  for (const row of rows) {
+    const last = out.at(-1);
+    if (last !== undefined && row <= last.to + GAP_ROWS) last.to = Math.max(last.to, row + 1);
+    else out.push({ from: row, to: row + 1 });
+  }
+  return out;
 }
 
 function readKeys(path: string, header: SafetensorsHeader): FeatureKey[] {

@@ -8,6 +8,7 @@ import {
   readFloatTensors,
   readSafetensorsHeader,
   readTensorBytes,
+  readTensorRows,
   type TensorToWrite,
 } from '../../src/lib/safetensors.ts';
 
@@ -109,12 +110,17 @@ describe('reading a part', () => {
     ]),
   );
 
-  it('reads a range of rows', async () => {
+  it('reads ranges of rows', async () => {
     const header = await readSafetensorsHeader(path);
-    const rows = await readTensorBytes(path, header, 'm', { from: 1, to: 3 });
-    expect([...new Float32Array(rows.buffer)]).toEqual([3, 4, 5, 6, 7, 8]);
-    expect(await readTensorBytes(path, header, 'm', { from: 4, to: 4 })).toHaveLength(0);
-    expect(await readTensorBytes(path, header, 'none', { from: 0, to: 0 })).toHaveLength(0);
+    const [middle, none, first] = await readTensorRows(path, header, 'm', [
+      { from: 1, to: 3 },
+      { from: 4, to: 4 },
+      { from: 0, to: 1 },
+    ]);
+    expect([...new Float32Array(middle.buffer)]).toEqual([3, 4, 5, 6, 7, 8]);
+    expect(none).toHaveLength(0);
+    expect([...new Float32Array(first.buffer)]).toEqual([0, 1, 2]);
+    expect(await readTensorRows(path, header, 'none', [{ from: 0, to: 0 }])).toEqual([new Uint8Array(0)]);
   });
 
   it('refuses rows that are not there, as a mistake of the caller', async () => {
@@ -124,7 +130,7 @@ describe('reading a part', () => {
       { from: 2, to: 1 },
       { from: -1, to: 1 },
     ])
-      await expect(readTensorBytes(path, header, 'm', range)).rejects.toThrow(RangeError);
+      await expect(readTensorRows(path, header, 'm', [range])).rejects.toThrow(RangeError);
   });
 
   it('names the tensors there are when one is missing', async () => {

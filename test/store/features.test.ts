@@ -59,6 +59,23 @@ describe('stored states', () => {
     );
   });
 
+  it('come back from a tap larger than memory when they lie far apart', async () => {
+    const many = Array.from({ length: 200 }, (_, turn) => key(0, turn));
+    await write(0, many.slice(0, 120));
+    await write(1, many.slice(120));
+    const streamed = await openFeatures(folder, [0, 1], 0);
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.nat(199), { maxLength: 12 }), async (turns) => {
+        const read = await streamed.read(
+          'resid_post.0',
+          turns.map((turn) => many[turn]),
+        );
+        expect([...read.data]).toEqual(turns.flatMap((turn) => [0, 1, 2].map((column) => cell(1, many[turn], column))));
+      }),
+      { numRuns: 100 },
+    );
+  });
+
   it('are known by episode, turn and position together', async () => {
     await write(0, keys);
     const features = await openFeatures(folder, [0]);
