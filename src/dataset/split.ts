@@ -38,7 +38,10 @@ export function assignGroups(metas: readonly EpisodeMeta[]): Int32Array {
   });
 }
 
-/** A name of each group that does not depend on which episodes were read: its smallest pair, scenario or text id. */
+/**
+ * A name of each group that does not depend on the order of the episodes: the smallest id that holds it together. In a
+ * part of a data set a group may lack the episode that names it; scenarios of a pair share the pair, so it rarely does.
+ */
 export function groupNames(metas: readonly EpisodeMeta[], groups: Int32Array): string[] {
   const names: string[] = [];
   for (const [index, meta] of metas.entries()) {
@@ -50,14 +53,19 @@ export function groupNames(metas: readonly EpisodeMeta[], groups: Int32Array): s
   return names;
 }
 
+/** 48 bits of a hash are a whole number that doubles hold exactly. */
+const HEX_DIGITS = 12;
+
 /**
- * One fold a group, the same for every run, condition, world and model: groups are ordered by the hash of
- * (seed, name) and dealt in turn, so that folds differ by at most one group.
+ * The fold of each episode: a seeded hash of its group's name and nothing else, so that a group has the same fold in
+ * every run, condition, world and model (EVALUATION.md 6), whatever else was read with it. Folds of few groups differ
+ * in size for that, and one may be empty.
+ * @returns per episode, 0 … folds − 1
  */
 export function assignFolds(names: readonly string[], groups: Int32Array, seed: number, folds: number): Int32Array {
-  const order = names.map((name, group) => ({ group, hash: sha256(`${seed}\u0000${name}`) }));
-  order.sort((a, b) => (a.hash < b.hash ? -1 : a.hash > b.hash ? 1 : a.group - b.group));
-  const foldOf = new Int32Array(names.length);
-  for (const [rank, { group }] of order.entries()) foldOf[group] = rank % folds;
+  const foldOf = names.map((name) => {
+    const hash = Number.parseInt(sha256(`${seed}\u0000${name}`).slice(0, HEX_DIGITS), 16);
+    return Math.floor((hash / 16 ** HEX_DIGITS) * folds);
+  });
   return Int32Array.from(groups, (group) => foldOf[group]);
 }
