@@ -260,6 +260,26 @@ export async function readTensorBytes(
   return bytes;
 }
 
+/**
+ * float32 values of ranges of rows of a tensor stored as F32, F64, F16 or BF16; null = all rows.
+ * @throws CorruptFileError (65) when a value is not finite or the tensor is none of these, and as readTensorRows
+ */
+export async function readFloatRows(
+  path: string,
+  header: SafetensorsHeader,
+  name: string,
+  ranges: readonly (RowRange | null)[],
+): Promise<Float32Array<ArrayBuffer>[]> {
+  const dtype = header.tensors.get(name)?.dtype ?? '';
+  const stretches = await readTensorRows(path, header, name, ranges);
+  return stretches.map((bytes) => {
+    const data = toFloat32(bytes, dtype);
+    const bad = countNonFinite(data);
+    if (bad > 0) refuseFor(path)(`finite values in tensor ${quote(name)}`, `${bad} that are not (Inf or NaN)`);
+    return data;
+  });
+}
+
 export interface TensorToWrite {
   readonly name: string;
   readonly dtype: 'F32' | 'F64' | 'F16' | 'BF16' | 'I32' | 'I64' | 'U8';
@@ -297,24 +317,4 @@ export function encodeSafetensors(
   head.writeBigUInt64LE(BigInt(padded), 0);
   json.copy(head, 8);
   return [head, ...parts];
-}
-
-/**
- * All floating tensors of a file in memory. Other types are left out.
- * @throws CorruptFileError (65) naming the tensor that holds a value which is not finite
- */
-export async function readFloatTensors(
-  path: string,
-): Promise<Map<string, { readonly shape: readonly number[]; readonly data: Float32Array<ArrayBuffer> }>> {
-  const header = await readSafetensorsHeader(path);
-  const out = new Map<string, { readonly shape: readonly number[]; readonly data: Float32Array<ArrayBuffer> }>();
-  for (const [name, tensor] of header.tensors) {
-    if (!['F32', 'F64', 'F16', 'BF16'].includes(tensor.dtype)) continue;
-    const data = toFloat32(await readTensorBytes(path, header, name), tensor.dtype);
-    const bad = countNonFinite(data);
-    if (bad > 0)
-      refuseFor(path)(`finite values in tensor ${quote(name)}`, `${bad} that are infinite or NaN (Inf, NaN)`);
-    out.set(name, { shape: tensor.shape, data });
-  }
-  return out;
 }

@@ -1,12 +1,5 @@
 import { CorruptFileError, DataError } from '../errors.ts';
-import { toFloat32 } from '../lib/float-formats.ts';
-import {
-  readSafetensorsHeader,
-  readTensorBytes,
-  readTensorRows,
-  type RowRange,
-  type SafetensorsHeader,
-} from '../lib/safetensors.ts';
+import { readFloatRows, readSafetensorsHeader, type RowRange, type SafetensorsHeader } from '../lib/safetensors.ts';
 import type { FeatureKey, FeatureMatrix, Tap } from '../types.ts';
 import { shardPath } from './activation-shards.ts';
 
@@ -73,14 +66,14 @@ export async function openFeatures(
   const cache = new Map<Tap, Float32Array>();
   const kept = Math.floor(cacheBytes / Math.max(1, total * width * 4));
 
-  const dtypeOf = (tap: Tap, part: Shard): string => part.header.tensors.get(tap)?.dtype ?? 'nothing';
-
   const readTap = async (tap: Tap): Promise<Float32Array> => {
     const known = cache.get(tap);
     if (known) return known;
     const all = new Float32Array(total * width);
-    for (const part of parts)
-      all.set(toFloat32(await readTensorBytes(part.path, part.header, tap), dtypeOf(tap, part)), part.from * width);
+    for (const part of parts) {
+      const [data] = await readFloatRows(part.path, part.header, tap, [null]);
+      all.set(data, part.from * width);
+    }
     if (cache.size >= kept) cache.delete(cache.keys().next().value ?? '');
     cache.set(tap, all);
     return all;
@@ -97,11 +90,10 @@ export async function openFeatures(
       const from = index;
       while (index < wanted.length && wanted[index] < part.from + part.rows) index += 1;
       const ranges = stretches(wanted.slice(from, index).map((row) => row - part.from));
-      const bytes = ranges.length === 0 ? [] : await readTensorRows(part.path, part.header, tap, ranges);
+      const read = ranges.length === 0 ? [] : await readFloatRows(part.path, part.header, tap, ranges);
       let at = from;
       for (const [k, range] of ranges.entries()) {
-        const data = toFloat32(bytes[k], dtypeOf(tap, part));
-        for (; at < index && wanted[at] < part.from + range.to; at += 1) take(data, part.from + range.from, at);
+        for (; at < index && wanted[at] < part.from + range.to; at += 1) take(read[k], part.from + range.from, at);
       }
     }
   };

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CorruptFileError } from '../errors.ts';
+import { CorruptFileError, MismatchError } from '../errors.ts';
 import { removeOrphans, writeFileAtomic, writeJsonAtomic } from '../lib/atomic-write.ts';
 import { sha256File, sha256Parts } from '../lib/content-hash.ts';
 import { encodeSafetensors, readSafetensorsHeader, readTensorBytes } from '../lib/safetensors.ts';
@@ -111,4 +111,25 @@ export async function readPlan(folder: string, keyHash: string, now: Date): Prom
   }
   if (plan?.schemaVersion !== 1 || plan.keyHash !== keyHash) return null;
   return plan.shards.every((shard) => existsSync(shardPath(folder, shard.index))) ? plan : null;
+}
+
+/**
+ * Copies a plan for another engine (docs/shard-format.md): `to/plan.json` and `to/plan/shard-00000.safetensors` …
+ * @throws MismatchError (78) when another plan is there, CorruptFileError (65) when a shard is damaged, DiskError (74)
+ */
+export async function exportPlan(folder: string, plan: PlanFile, to: string): Promise<void> {
+  const before = await readFile(join(to, 'plan.json'), 'utf8').catch((error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  });
+  const text = JSON.stringify(plan, null, 1);
+  if (before !== null && before.trim() !== text)
+    throw new MismatchError(
+      `${to}: expected a folder without another plan, got one. Export to a new folder, so that its activations cannot be taken for these`,
+    );
+  for (const shard of plan.shards) {
+    await readPlanShard(folder, shard);
+    await writeFileAtomic(shardPath(to, shard.index), await readFile(shardPath(folder, shard.index)));
+  }
+  await writeFileAtomic(join(to, 'plan.json'), `${text}\n`);
 }

@@ -5,7 +5,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   encodeSafetensors,
-  readFloatTensors,
+  readFloatRows,
   readSafetensorsHeader,
   readTensorBytes,
   readTensorRows,
@@ -89,7 +89,8 @@ describe('writing and reading back', () => {
   it('takes views into larger buffers', async () => {
     const whole = Float32Array.of(9, 1, 2, 9);
     const path = put(...encodeSafetensors([{ name: 'a', dtype: 'F32', shape: [2], data: whole.subarray(1, 3) }]));
-    expect([...(await readFloatTensors(path)).get('a')!.data]).toEqual([1, 2]);
+    const [data] = await readFloatRows(path, await readSafetensorsHeader(path), 'a', [null]);
+    expect([...data]).toEqual([1, 2]);
   });
 
   it('refuses a shape that does not fit, a name twice, and the reserved name', () => {
@@ -138,8 +139,23 @@ describe('reading a part', () => {
     await expect(readTensorBytes(path, header, 'x')).rejects.toThrow(/expected the tensor "x", got .*m/);
   });
 
-  it('leaves integers out of the floating tensors', async () => {
-    expect([...(await readFloatTensors(path)).keys()].sort()).toEqual(['m', 'none']);
+  it('gives floats of rows, and refuses integers and what is not finite', async () => {
+    const header = await readSafetensorsHeader(path);
+    const [rows, all] = await readFloatRows(path, header, 'm', [{ from: 3, to: 4 }, null]);
+    expect([...rows]).toEqual([9, 10, 11]);
+    expect(all).toHaveLength(12);
+    await expect(readFloatRows(path, header, 'ids', [null])).rejects.toThrow(/floating tensor, got U8/);
+    const bad = put(
+      ...encodeSafetensors([
+        { name: 'x', dtype: 'F32', shape: [3, 1], data: Float32Array.of(1, Infinity, Number.NaN) },
+      ]),
+    );
+    const other = await readSafetensorsHeader(bad);
+    expect(await readFloatRows(bad, other, 'x', [{ from: 0, to: 1 }])).toEqual([Float32Array.of(1)]);
+    await expect(readFloatRows(bad, other, 'x', [null])).rejects.toMatchObject({
+      exitCode: 65,
+      message: expect.stringMatching(/finite values in tensor "x", got 2 that are not/) as string,
+    });
   });
 
   it('notices a file that is cut after its header was read', async () => {
