@@ -1,9 +1,10 @@
-import { readFile, stat, unlink } from 'node:fs/promises';
+import { stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CorruptFileError, DataError, MismatchError } from '../errors.ts';
 import { removeOrphans, writeFileAtomic } from '../lib/atomic-write.ts';
 import { sha256File, sha256Parts } from '../lib/content-hash.ts';
 import { toBfloat16, toFloat16 } from '../lib/float-formats.ts';
+import { parseOrNothing, readTextIfThere } from '../lib/read-text.ts';
 import { encodeSafetensors, type TensorToWrite } from '../lib/safetensors.ts';
 import type { Exclusion, FeatureKey, Tap } from '../types.ts';
 
@@ -125,16 +126,8 @@ export async function writeShard(
 
 /** null = there is none, or none that can be read: a shard without one is made again. */
 async function readDone(path: string): Promise<DoneFile | null> {
-  const text = await readFile(path, 'utf8').catch((error: unknown) => {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw error;
-  });
-  try {
-    const done = text === null ? null : (JSON.parse(text) as DoneFile | null);
-    return typeof done?.sha256 === 'string' && typeof done.keyHash === 'string' ? done : null;
-  } catch {
-    return null;
-  }
+  const done = parseOrNothing(await readTextIfThere(path)) as DoneFile | null | undefined;
+  return typeof done?.sha256 === 'string' && typeof done.keyHash === 'string' ? done : null;
 }
 
 /**

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CorruptFileError, DataError } from '../errors.ts';
 import { writeJsonAtomic } from '../lib/atomic-write.ts';
+import { parseOrNothing } from '../lib/read-text.ts';
 import type { Figure, Metrics } from '../types.ts';
 
 /** JSON schema of metrics.json (draft 2020-12): the contract with everything that reads results. */
@@ -105,12 +106,7 @@ export async function readMetrics(folder: string): Promise<Metrics> {
       { cause: error },
     );
   });
-  let metrics: Partial<Metrics> | null = null;
-  try {
-    metrics = JSON.parse(text) as Partial<Metrics> | null;
-  } catch {
-    // Said below, with what the file holds.
-  }
+  const metrics = parseOrNothing(text) as Partial<Metrics> | null | undefined;
   if (metrics?.schemaVersion !== 1 || !Array.isArray(metrics.figures)) {
     throw new CorruptFileError(
       `${path}: expected figures of schemaVersion 1, got ${JSON.stringify(text.slice(0, 40))}. Make the run again with this version`,

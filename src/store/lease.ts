@@ -6,6 +6,7 @@ import process from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TryAgainError } from '../errors.ts';
 import { isAlive, writeFileAtomic } from '../lib/atomic-write.ts';
+import { parseOrNothing, readTextIfThere } from '../lib/read-text.ts';
 
 /**
  * One process works on a run at a time. The lease only saves work: every file of a run is first-writer-wins or replaced
@@ -49,17 +50,11 @@ async function startOf(pid: number): Promise<string> {
 }
 
 async function ownerOf(path: string): Promise<Owner | null> {
-  const text = await readFile(path, 'utf8').catch((error: unknown) => {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw error;
-  });
+  const text = await readTextIfThere(path);
   if (text === null) return null;
-  try {
-    return JSON.parse(text) as Owner;
-  } catch {
-    // Leases are written whole, so this one was damaged; nobody can be found through it.
-    return { host: hostname(), pid: -1, started: '', token: 'damaged', beat: 0 };
-  }
+  // Leases are written whole: one that is no JSON was damaged, and nobody can be found through it.
+  const nobody: Owner = { host: hostname(), pid: -1, started: '', token: 'damaged', beat: 0 };
+  return (parseOrNothing(text) as Owner | undefined) ?? nobody;
 }
 
 async function isGone(path: string, owner: Owner, staleMs: number): Promise<boolean> {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { CorruptFileError, MismatchError } from '../errors.ts';
 import { removeOrphans, writeFileAtomic, writeJsonAtomic } from '../lib/atomic-write.ts';
 import { sha256File, sha256Parts } from '../lib/content-hash.ts';
+import { parseOrNothing, readTextIfThere } from '../lib/read-text.ts';
 import { encodeSafetensors, readSafetensorsHeader, readTensorBytes } from '../lib/safetensors.ts';
 import type { Exclusion, SequencePlan } from '../types.ts';
 
@@ -99,17 +100,9 @@ export async function writePlan(folder: string, plan: PlanFile): Promise<void> {
  */
 export async function readPlan(folder: string, keyHash: string, now: Date): Promise<PlanFile | null> {
   await removeOrphans(join(folder, 'plan'), now);
-  const text = await readFile(join(folder, 'plan.json'), 'utf8').catch((error: unknown) => {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw error;
-  });
-  let plan: PlanFile | null = null;
-  try {
-    if (text !== null) plan = JSON.parse(text) as PlanFile | null;
-  } catch {
-    return null;
-  }
+  const plan = parseOrNothing(await readTextIfThere(join(folder, 'plan.json'))) as PlanFile | null | undefined;
   if (plan?.schemaVersion !== 1 || plan.keyHash !== keyHash) return null;
+  if (!Array.isArray(plan.shards)) return null;
   return plan.shards.every((shard) => existsSync(shardPath(folder, shard.index))) ? plan : null;
 }
 
@@ -118,10 +111,7 @@ export async function readPlan(folder: string, keyHash: string, now: Date): Prom
  * @throws MismatchError (78) when another plan is there, CorruptFileError (65) when a shard is damaged, DiskError (74)
  */
 export async function exportPlan(folder: string, plan: PlanFile, to: string): Promise<void> {
-  const before = await readFile(join(to, 'plan.json'), 'utf8').catch((error: unknown) => {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw error;
-  });
+  const before = await readTextIfThere(join(to, 'plan.json'));
   const text = JSON.stringify(plan, null, 1);
   if (before !== null && before.trim() !== text)
     throw new MismatchError(

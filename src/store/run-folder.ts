@@ -1,9 +1,10 @@
 import { existsSync } from 'node:fs';
-import { mkdir, readFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CorruptFileError, DiskError, MismatchError, UserError } from '../errors.ts';
 import { removeOrphans, writeJsonAtomic } from '../lib/atomic-write.ts';
 import { canonicalJson, hashValue } from '../lib/content-hash.ts';
+import { parseOrNothing, readTextIfThere } from '../lib/read-text.ts';
 import { takeLease } from './lease.ts';
 
 /**
@@ -152,19 +153,9 @@ async function makeFolder(folder: string): Promise<void> {
 
 /** null = no run yet. Anything else that cannot be read is not taken for "no run", which would start it anew. */
 async function readRecord(path: string): Promise<RunRecord | null> {
-  let text: string;
-  try {
-    text = await readFile(path, 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw error;
-  }
-  let record: unknown;
-  try {
-    record = JSON.parse(text);
-  } catch {
-    record = null;
-  }
+  const text = await readTextIfThere(path);
+  if (text === null) return null;
+  const record = parseOrNothing(text);
   if (!isTree(record) || record['schemaVersion'] !== 1 || !isTree(record['key']) || !isTree(record['notes'])) {
     throw new CorruptFileError(
       `${path}: expected the record of a run (schemaVersion 1), got ${JSON.stringify(text.slice(0, 40))}. Restore the file, or move the folder away to run anew`,

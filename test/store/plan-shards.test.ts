@@ -103,7 +103,13 @@ describe('the plan', () => {
   });
 
   it('is made again when it is damaged', async () => {
-    for (const text of ['', '{"schemaVersion":1', 'null', '{"schemaVersion":2,"keyHash":"k"}']) {
+    for (const text of [
+      '',
+      '{"schemaVersion":1',
+      'null',
+      '{"schemaVersion":2,"keyHash":"k"}',
+      '{"schemaVersion":1,"keyHash":"k"}',
+    ]) {
       writeFileSync(join(folder, 'plan.json'), text);
       expect(await readPlan(folder, 'k', now)).toBeNull();
     }
