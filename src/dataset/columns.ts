@@ -2,11 +2,12 @@ import { basename } from 'node:path';
 import type { EpisodeField, Mapping } from '../config/mapping-fields.ts';
 import { DataError } from '../errors.ts';
 import type { TableFile } from './files.ts';
-import { parquetColumns } from './parquet.ts';
+import { hasValues, parquetColumns } from './parquet.ts';
 import type { Column } from './rows.ts';
 
 const INTEGER = /^(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?)$/;
 const FLOAT = /^(FLOAT|DOUBLE|DECIMAL.*)$/;
+const TEXT = /^(VARCHAR|JSON)$/;
 const NULLS = /^"?NULL"?$/;
 
 const EVENT_STEPS: readonly EpisodeField[] = ['reveal_event', 'first_unsafe_event', 'first_critical_event'];
@@ -70,11 +71,12 @@ export async function checkColumns(
           'float_steps',
           `${name}: ${field}: a ${column.type} column (a pandas export?); whole numbers are taken, NaN is missing`,
         );
-      else refuse(field, 'integers or null', column.type);
+      else if (TEXT.test(column.type) && mapping.numbersAsText === 'accept') continue;
+      else if (await hasValues(file, column.name)) refuse(field, 'integers or null', column.type);
     }
     for (const field of TRUTHS) {
       const column = find(field);
-      if (column?.type === 'VARCHAR' && mapping.trueWords.length === 0)
+      if (column?.type === 'VARCHAR' && mapping.trueWords.length === 0 && (await hasValues(file, column.name)))
         refuse(field, 'a boolean column', `VARCHAR (text; words go into the mapping: trueWords, falseWords)`);
     }
     for (const column of columns) {

@@ -109,6 +109,18 @@ async function planPages(connection: DuckDBConnection, file: TableFile, pageByte
   return pages;
 }
 
+/** Whether a column holds anything at all: a shard without a single event has a column of any type. */
+export async function hasValues(file: TableFile, column: string): Promise<boolean> {
+  return withDuckDB(async (connection) => {
+    const result = await connection.runAndReadAll(
+      `SELECT 1 FROM read_parquet(${sqlFile(file.path)}) WHERE ${sqlName(column)} IS NOT NULL LIMIT 1`,
+    );
+    return result.currentRowCount > 0;
+  }).catch((error: unknown) => {
+    throw duckdbError(error, file.path);
+  });
+}
+
 /** Rows in the file, from its footer. */
 export async function countParquetRows(file: TableFile): Promise<number> {
   return withDuckDB(async (connection) => {
