@@ -35,6 +35,8 @@ interface Problem {
 const withoutFrame = (message: string): string =>
   message
     .replace(/^Invalid (?:input|option): /, '')
+    .replace(/^Too (?:small|big): expected (\w+) to be /, '$1 ')
+    .replace(/^Too (?:small|big): expected (\w+) to have /, '$1 of ')
     .replace(/, received .*$/, '')
     .replace(/^expected /, '');
 

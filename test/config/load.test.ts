@@ -108,7 +108,7 @@ describe('refusals name the place, the key, what was expected and what was got',
     ],
     ['infinity', 'train: { C: .inf }\n', /^test\.yaml:6: train\.C: expected .*, got \.inf/],
     ['NaN', 'train: { tolerance: .nan }\n', /train\.tolerance: expected .*, got \.nan/],
-    ['zero where it is not allowed', 'train: { C: 0 }\n', /train\.C: expected .*>0.*, got 0\./],
+    ['zero where it is not allowed', 'train: { C: 0 }\n', /train\.C: expected number >0, got 0\. Correct/],
     [
       'a word that is no choice',
       'replay: { role: observer }\n',
@@ -120,6 +120,7 @@ describe('refusals name the place, the key, what was expected and what was got',
       /capture\.layers: expected "all" or object or array, got the text "some"/,
     ],
     ['an item of a list', 'capture:\n  layers: [1, 2, -3]\n', /^test\.yaml:7: capture\.layers\.2: expected .*, got -3/],
+    ['an empty list', 'forecast: { alphas: [] }\n', /forecast\.alphas: expected array of >=1 items, got \[\]/],
     ['an item twice', 'capture: { layers: [4, 8, 4] }\n', /capture\.layers\.2: expected each layer once/],
     ['a position twice', 'capture: { positions: [prompt_end, pre_action, prompt_end] }\n', /each position once/],
     [
@@ -180,7 +181,7 @@ describe('refusals name the place, the key, what was expected and what was got',
 
   it('a flag, not a line of the file that it overrides', async () => {
     expect(await refusal(`${MINIMAL}train: { folds: 3 }\n`, { 'train.folds': 1 })).toMatch(
-      /^command line: train\.folds: expected .*, got 1\. /,
+      /^command line: train\.folds: expected number >=2, got 1\. /,
     );
     expect(await refusal(MINIMAL, { 'model.threads': 'many' })).toMatch(/^command line: model\.threads: .*"many"/);
     expect(await refusal(MINIMAL, { 'model.thread': 1 })).toMatch(
