@@ -37,6 +37,9 @@ export interface HostileCase {
   readonly needs?: string;
   readonly rows_in?: number;
   readonly rows_out?: number;
+  readonly bad_rows?: readonly number[];
+  readonly bad_lines?: readonly number[];
+  readonly limits?: { readonly rss_mib?: number; readonly seconds?: number };
 }
 
 export function hostileCases(kind: string): readonly HostileCase[] {
