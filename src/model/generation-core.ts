@@ -1,6 +1,7 @@
 import type { Tap } from '../types.ts';
 import { tapOutput } from './graph/tap-graph.ts';
-import { chunkBoundaries, commonPrefix } from './plan-passes.ts';
+import { commonPrefix } from '../lib/token-order.ts';
+import { chunkBoundaries } from './plan-passes.ts';
 import { chunkFeeds, type CoreOptions } from './replay-core.ts';
 import { sampleToken } from './sampling.ts';
 import type { Session } from './session.ts';

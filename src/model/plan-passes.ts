@@ -1,3 +1,4 @@
+import { commonPrefix, compareIds } from '../lib/token-order.ts';
 import type { ReplaySequence } from '../types.ts';
 
 /**
@@ -130,18 +131,6 @@ export function chunkBoundaries(start: number, end: number, chunk: number, branc
     bounds.push((from = to));
   }
   return bounds;
-}
-
-export function commonPrefix(a: Int32Array, b: Int32Array): number {
-  const n = Math.min(a.length, b.length);
-  let i = 0;
-  while (i < n && a[i] === b[i]) i++;
-  return i;
-}
-
-function compareIds(a: Int32Array, b: Int32Array): number {
-  const i = commonPrefix(a, b);
-  return i < a.length && i < b.length ? (a[i] ?? 0) - (b[i] ?? 0) : a.length - b.length;
 }
 
 function firstAtLeast(rows: Int32Array, value: number): number {

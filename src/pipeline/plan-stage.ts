@@ -1,5 +1,6 @@
 import { buildSequences } from '../plan/sequences.ts';
-import { commonPrefix, countTokens } from '../plan/trie.ts';
+import { commonPrefix } from '../lib/token-order.ts';
+import { countTokens } from '../plan/trie.ts';
 import { type PlanFile, type PlanShardInfo, readPlan, writePlan, writePlanShard } from '../store/plan-shards.ts';
 import type { Exclusion, SequencePlan } from '../types.ts';
 import type { PipelineContext } from './context.ts';

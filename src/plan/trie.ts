@@ -1,19 +1,5 @@
+import { commonPrefix, compareIds } from '../lib/token-order.ts';
 import type { SequencePlan } from '../types.ts';
-
-/** Length of the common prefix. */
-export function commonPrefix(a: Int32Array, b: Int32Array): number {
-  const most = Math.min(a.length, b.length);
-  let at = 0;
-  while (at < most && a[at] === b[at]) at += 1;
-  return at;
-}
-
-/** Lexicographic order of id sequences: neighbours share the longest prefixes, so one walk over them is the trie. */
-export function compareIds(a: Int32Array, b: Int32Array): number {
-  const at = commonPrefix(a, b);
-  if (at === a.length || at === b.length) return a.length - b.length;
-  return a[at] - b[at];
-}
 
 export interface TokenCount {
   /** Every sequence on its own. */
