@@ -68,7 +68,7 @@ export const datasetSchema = z.strictObject({
 export const modelSchema = z.strictObject({
   folder: path.describe('folder with the ONNX graph, tokenizer and chat template'),
   threads: z.int().min(1).max(256).describe('threads of the model; another number may change the last bits'),
-  executionProvider: z.enum(['cpu', 'cuda', 'webgpu']),
+  executionProvider: z.enum(['cpu', 'cuda', 'webgpu']).describe('of onnxruntime'),
   memoryCapGiB: z.number().gt(0).describe('memory at which the model’s process is ended and its sequence set aside'),
   chunk: count.describe('tokens of one forward pass of a long prompt'),
   shareAcrossEpisodes: z.boolean().describe('compute the prefix that all sequences share only once'),
@@ -94,7 +94,9 @@ export const replaySchema = z.strictObject({
   context: z
     .strictObject({
       limit: count.nullable().describe('tokens; null = the model’s own limit'),
-      policy: z.enum(['error', 'skip', 'truncate-middle']),
+      policy: z
+        .enum(['error', 'skip', 'truncate-middle'])
+        .describe('stop, leave the turn out, or cut tokens out of the middle'),
     })
     .describe('what happens to turns that are too long'),
   minAgreement: z
@@ -111,7 +113,7 @@ export const captureSchema = z.strictObject({
   layers: z
     .union([z.literal('all'), z.strictObject({ every: count }), distinct(z.int().min(0), 'layer')])
     .describe('blocks from 0, for resid_mid and resid_post'),
-  positions: distinct(position, 'position'),
+  positions: distinct(position, 'position').describe('where states are read'),
   pooling: z.enum(['none', 'last', 'mean', 'max']).describe('for spans'),
   dtype: z.enum(['float32', 'float16', 'bfloat16']).describe('on disk; computed in float32'),
 });
@@ -121,16 +123,19 @@ export const landmarkSchema = z.strictObject({
     .enum(['start', 'reveal', 'first_critical', 'matched_steps', 'act', 'report'])
     .describe('the turn that is counted from'),
   offset: z.int().describe('turns after the anchor'),
-  position: z.union([position, distinct(position, 'position')]),
+  position: z.union([position, distinct(position, 'position')]).describe('of capture.positions'),
 });
 
 export const trainSchema = z.strictObject({
-  estimators: distinct(z.enum(['logistic', 'mean_difference', 'mean_difference_whitened', 'ridge']), 'estimator'),
+  estimators: distinct(
+    z.enum(['logistic', 'mean_difference', 'mean_difference_whitened', 'ridge']),
+    'estimator',
+  ).describe('kinds of probe'),
   C: z
     .union([z.number().gt(0), distinct(z.number().gt(0), 'C')])
     .describe('inverse regularisation strengths, chosen on the inner folds'),
-  folds: z.int().min(2),
-  innerFolds: z.int().min(2),
+  folds: z.int().min(2).describe('outer folds, by group: every episode is scored by a probe that never saw its group'),
+  innerFolds: z.int().min(2).describe('folds of the training side, on which tap, position and C are chosen'),
   splitSeeds: z.int().min(1).describe('foldings drawn; the first is the headline'),
   tolerance: z.number().gt(0).describe('of the gradient at which a fit has converged'),
 });
@@ -152,26 +157,37 @@ export const forecastSchema = z.strictObject({
   permutations: z.int().min(0).describe('of the null; 0 = none'),
   randomDirections: z.int().min(0).describe('random probes as a control; 0 = none'),
   textScopes: z.array(z.enum(['so_far', 'reasoning', 'actions', 'this_turn'])).describe('what the text baselines read'),
-  textAnalyzers: distinct(z.enum(['words', 'characters']), 'analyzer'),
+  textAnalyzers: distinct(z.enum(['words', 'characters']), 'analyzer').describe('terms of the text baselines'),
   textC: distinct(z.number().gt(0), 'C').describe('inverse regularisation strengths of the text baselines'),
   conditions: z.enum(['each', 'pooled', 'both']).describe('conditions forecast one by one, together, or both'),
   external: z
-    .array(z.strictObject({ name: z.string().min(1), file: path, column: z.string().min(1) }))
+    .array(
+      z.strictObject({
+        name: z.string().min(1).describe('of the baseline in the report'),
+        file: path,
+        column: z.string().min(1).describe('with the score; higher = worse'),
+      }),
+    )
     .describe('scores made elsewhere, as further baselines'),
 });
 
 export const interveneSchema = z.strictObject({
   costs: z
-    .array(z.strictObject({ harm: z.number().gt(0), disruption: z.number().gt(0) }))
+    .array(
+      z.strictObject({
+        harm: z.number().gt(0).describe('of an unsafe act that happens'),
+        disruption: z.number().gt(0).describe('of a safe episode that is stopped'),
+      }),
+    )
     .min(1)
-    .describe('of an unsafe act that happens and of a safe episode that is stopped'),
-  policies: distinct(z.enum(['threshold', 'two_in_a_row', 'cascade', 'escalate']), 'policy'),
+    .describe('cost ratios at which policies are compared'),
+  policies: distinct(z.enum(['threshold', 'two_in_a_row', 'cascade', 'escalate']), 'policy').describe('when to stop'),
   budgets: z.array(share).describe('shares of episodes that may be stopped'),
   randomRepeats: count.describe('draws of the random stops'),
 });
 
 export const reportSchema = z.strictObject({
-  title: z.string().nullable(),
+  title: z.string().nullable().describe('null = the name of the configuration'),
   examples: z.int().min(0).max(20).describe('episodes shown with their scores'),
 });
 

@@ -2,6 +2,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { type Flags, loadConfig } from '../../src/config/load.ts';
 import { type Config, configSchema, DEFAULTS } from '../../src/config/schema.ts';
 import { UserError } from '../../src/errors.ts';
@@ -246,7 +247,27 @@ describe('where a run may be written', () => {
   }
 });
 
+/** Dotted keys of a schema, with what each says about itself. */
+function* keysOf(schema: unknown, path: readonly string[] = []): Generator<[string, string | undefined]> {
+  let inner = schema;
+  let said: string | undefined;
+  while (inner instanceof z.ZodNullable || inner instanceof z.ZodOptional) {
+    said ??= inner.description;
+    inner = inner.unwrap();
+  }
+  if (inner instanceof z.ZodArray && inner.element instanceof z.ZodObject) inner = inner.element;
+  if (inner instanceof z.ZodObject)
+    for (const [key, item] of Object.entries(inner.shape)) yield* keysOf(item, [...path, key]);
+  else yield [path.join('.'), said ?? (inner as z.ZodType).description];
+}
+
 describe('the schema', () => {
+  it('says what every key is for', () => {
+    const keys = [...keysOf(configSchema)];
+    expect(keys.length).toBeGreaterThan(40);
+    expect(keys.filter(([, said]) => said === undefined)).toEqual([]);
+  });
+
   it('knows the policies that there are', () => {
     for (const policy of Object.keys(POLICIES))
       expect(configSchema.shape.intervene.shape.policies.safeParse([policy]).success).toBe(true);
