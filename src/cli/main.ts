@@ -3,6 +3,7 @@ import yargs, { type CommandModule } from 'yargs';
 import { hideBin } from 'yargs/helpers';
 import { ForewarnError } from '../errors.ts';
 import { doctorCommand } from './commands/doctor.ts';
+import { inspectCommand } from './commands/inspect.ts';
 import { rolloutCommand } from './commands/rollout.ts';
 import { scenariosCommand } from './commands/scenarios.ts';
 import { stageCommands } from './commands/stages.ts';
@@ -34,6 +35,7 @@ const cli = yargs(hideBin(process.argv))
     process.stderr.write(`forewarn: ${message}\n`);
     process.exit(2);
   })
+  .command(inspectCommand)
   .command(doctorCommand)
   .command(scenariosCommand)
   .command(rolloutCommand)
