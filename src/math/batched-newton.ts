@@ -1,7 +1,7 @@
 /**
- * Many L2-regularised logistic regressions on one matrix, solved together.
+ * Many L2-regularised linear fits (logistic or least squares) on one matrix, solved together.
  *
- *   minimise over v, c:  Σ_i s_i·loss(x_i·v + c, y_i) + ½·strength·Σ_k shape_k·v_k²   (logistic-loss.ts; c unpenalised)
+ *   minimise over v, c:  Σ_i s_i·loss(x_i·v + c, y_i) + ½·strength·Σ_k shape_k·v_k²        (c is not penalised)
  *
  * Each problem runs its own truncated Newton method, whose inner solver is conjugate gradients preconditioned by
  * h·XᵀX + penalty (h = mean curvature of that problem): close to its Hessian while probabilities are soft, and some times
@@ -15,12 +15,14 @@
  * The estimated gap is half the squared Newton decrement, ½·gᵀH⁻¹g over the objective: exact up to third order near the
  * optimum, and bounded from above by the preconditioned norm over the smallest Ritz value of the last inner solve.
  */
-import type { Gemm, Undefined } from '../types.ts';
+import type { Gemm, Gemm64, Undefined } from '../types.ts';
 import { exactGradients } from './exact-gradient.ts';
+import { referenceGemm64 } from './gemm.ts';
+import { logisticRows } from './row-loss.ts';
 import type { Convergence } from './newton.ts';
 import {
   convergenceOf,
-  type LogisticProblem,
+  type LinearProblem,
   openSlot,
   type Slot,
   takeGradient,
@@ -32,7 +34,7 @@ import type { Preconditioner } from './preconditioner.ts';
 import type { RowBlocks } from './row-blocks.ts';
 import { classBalance } from './sparse.ts';
 
-export interface LogisticSolution {
+export interface LinearSolution {
   /** [columns] */
   readonly v: Float64Array;
   readonly c: number;
@@ -41,6 +43,8 @@ export interface LogisticSolution {
 
 export interface BatchedNewtonOptions {
   readonly gemm: Gemm;
+  /** Absent: plain loops, about ten times slower. */
+  readonly gemm64?: Gemm64;
   readonly precondition: Preconditioner;
   /** Estimated relative gap at which a problem stops. */
   readonly tolerance?: number;
@@ -55,18 +59,18 @@ export interface BatchedNewtonOptions {
 /** A tenth of the gap that the fits promise (1e-6): one more inner step buys it. */
 export const DEFAULT_TOLERANCE = 1e-7;
 
-/** Problems that wait for their float64 gradient are taken together; it reads a row once for four of them. */
-const EXACT_BATCH = 8;
+/** Problems that wait for their float64 gradient are taken together, since each walk over the rows converts them. */
+const EXACT_BATCH = 16;
 
 /** Solves all problems; answers in their order. One class only is undefined with the reason; nothing else is. */
-export async function solveLogisticBatch(
+export async function solveLinearBatch(
   x: RowBlocks,
-  problems: readonly LogisticProblem[],
+  problems: readonly LinearProblem[],
   options: BatchedNewtonOptions,
-): Promise<readonly (LogisticSolution | Undefined)[]> {
+): Promise<readonly (LinearSolution | Undefined)[]> {
   const { tolerance = DEFAULT_TOLERANCE, maxIterations = 100, maxInner = 400, slots = 64 } = options;
   const limits = { tolerance, maxIterations, maxInner };
-  const results: (LogisticSolution | Undefined)[] = [];
+  const results: (LinearSolution | Undefined)[] = [];
   // Weak penalties take most rounds, so they start first and soft problems fill the room beside them.
   const waiting = problems
     .map((_, index) => index)
@@ -77,9 +81,9 @@ export async function solveLogisticBatch(
       const index = waiting.pop() ?? 0;
       const balance = classBalance(problems[index].labels, problems[index].weights);
       if ('undefinedBecause' in balance) results[index] = balance;
-      else active.push(openSlot(index, problems[index], balance.logOdds));
+      else active.push(openSlot(index, problems[index], problems[index].loss === logisticRows ? balance.logOdds : 0));
     }
-    await exactRound(x, active);
+    await exactRound(x, active, options.gemm64 ?? referenceGemm64);
     await productRound(x, active, options.gemm);
     await preconditionRound(x, active, options.precondition, limits);
     for (const slot of active) {
@@ -92,11 +96,11 @@ export async function solveLogisticBatch(
   return results;
 }
 
-async function exactRound(x: RowBlocks, active: readonly Slot[]): Promise<void> {
+async function exactRound(x: RowBlocks, active: readonly Slot[], gemm64: Gemm64): Promise<void> {
   const slots = active.filter((slot) => slot.phase === 'needs-exact');
   if (slots.length === 0 || (slots.length < EXACT_BATCH && slots.length < active.length)) return;
-  const points = slots.map(({ v, c, problem }) => ({ v, c, labels: problem.labels, weights: problem.weights }));
-  const exact = await exactGradients(x, points);
+  const points = slots.map(({ v, c, problem: { loss, labels, weights } }) => ({ v, c, loss, labels, weights }));
+  const exact = await exactGradients(x, points, gemm64);
   slots.forEach((slot, at) => {
     const { gradient, gradientC, loss, z } = exact[at];
     const { strength, shape } = slot.problem;

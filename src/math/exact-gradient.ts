@@ -1,16 +1,18 @@
 /**
- * Margins and gradients in float64 by plain loops over float32 rows: what a fit is judged by, since float32 products
- * carry rounding noise of about 1e-7 of their largest term into the gradient. Four problems at a time share each row.
+ * Margins and gradients in float64 over float32 rows: what a fit is judged by, since float32 products carry rounding of
+ * about 1e-7 of their largest term into the gradient.
  */
-import { logisticPass } from './logistic-loss.ts';
+import type { Gemm64 } from '../types.ts';
+import type { RowLoss } from './row-loss.ts';
 import type { RowBlocks } from './row-blocks.ts';
 
 export interface ExactPoint {
+  readonly loss: RowLoss;
   /** [columns] */
   readonly v: Float64Array;
   readonly c: number;
-  readonly labels: ArrayLike<number>;
-  /** [rows]; rows with 0 are skipped. */
+  readonly labels: Uint8Array;
+  /** [rows]; rows with 0 do not take part. */
   readonly weights: Float64Array;
 }
 
@@ -20,94 +22,51 @@ export interface ExactGradient {
   readonly gradientC: number;
   /** Σ weight · loss. */
   readonly loss: number;
-  /** [rows] margins; 0 where the weight is 0. */
+  /** [rows] margins. */
   readonly z: Float64Array;
 }
 
-const LANES = 4;
-
-export async function exactGradients(x: RowBlocks, points: readonly ExactPoint[]): Promise<readonly ExactGradient[]> {
+export async function exactGradients(
+  x: RowBlocks,
+  points: readonly ExactPoint[],
+  gemm64: Gemm64,
+): Promise<readonly ExactGradient[]> {
+  const d = x.columns;
+  const m = points.length;
   const out = points.map(() => ({
-    gradient: new Float64Array(x.columns),
+    gradient: new Float64Array(d),
     gradientC: 0,
     loss: 0,
     z: new Float64Array(x.rows),
   }));
-  if (points.length === 0) return out;
-  const zeros = new Float64Array(x.columns);
-  const scratch = new Float64Array(x.columns);
-  const one = { margin: new Float64Array(1), residual: new Float64Array(1), curvature: new Float64Array(1) };
-  const residuals = new Float64Array(LANES);
+  if (m === 0) return out;
+  const v = new Float64Array(m * d);
+  points.forEach((point, at) => v.set(point.v, at * d));
+  let scratch = new Float64Array(0);
   for await (const { start, count, data } of x.blocks()) {
-    for (let from = 0; from < points.length; from += LANES) {
-      const lanes = Math.min(LANES, points.length - from);
-      const v = [0, 1, 2, 3].map((l) => (l < lanes ? points[from + l].v : zeros));
-      const g = [0, 1, 2, 3].map((l) => (l < lanes ? out[from + l].gradient : scratch));
-      const z = new Float64Array(LANES);
-      for (let i = 0; i < count; i += 1) {
-        dots(data, i * x.columns, x.columns, v[0], v[1], v[2], v[3], z);
-        residuals.fill(0);
-        for (let l = 0; l < lanes; l += 1) {
-          const point = points[from + l];
-          const s = point.weights[start + i];
-          if (s === 0) continue;
-          const result = out[from + l];
-          one.margin[0] = z[l] + point.c;
-          result.loss += s * logisticPass(one.margin, [point.labels[start + i]], null, one.residual, one.curvature);
-          result.z[start + i] = one.margin[0];
-          residuals[l] = s * one.residual[0];
-          result.gradientC += residuals[l];
-        }
-        addRow(data, i * x.columns, x.columns, residuals, g[0], g[1], g[2], g[3]);
-      }
-    }
+    const rows = Float64Array.from(data);
+    const products = await gemm64(v, rows, m, count, d, { transposeB: true });
+    if (scratch.length < count) scratch = new Float64Array(count);
+    const residuals = new Float64Array(m * count);
+    points.forEach((point, at) => {
+      const end = start + count;
+      const z = out[at].z.subarray(start, end);
+      for (let i = 0; i < count; i += 1) z[i] = products[at * count + i] + point.c;
+      const residual = residuals.subarray(at * count, (at + 1) * count);
+      const weights = point.weights.subarray(start, end);
+      out[at].loss += point.loss.exact(
+        z,
+        point.labels.subarray(start, end),
+        weights,
+        residual,
+        scratch.subarray(0, count),
+      );
+      for (const r of residual) out[at].gradientC += r;
+    });
+    const part = await gemm64(residuals, rows, m, d, count);
+    out.forEach(({ gradient }, at) => {
+      for (let k = 0, from = at * d; k < d; k += 1) gradient[k] += part[from + k];
+    });
   }
   return out;
-}
-
-function dots(
-  x: Float32Array,
-  at: number,
-  d: number,
-  a: Float64Array,
-  b: Float64Array,
-  c: Float64Array,
-  e: Float64Array,
-  out: Float64Array,
-): void {
-  let s0 = 0;
-  let s1 = 0;
-  let s2 = 0;
-  let s3 = 0;
-  for (let k = 0; k < d; k += 1) {
-    const value = x[at + k];
-    s0 += value * a[k];
-    s1 += value * b[k];
-    s2 += value * c[k];
-    s3 += value * e[k];
-  }
-  out[0] = s0;
-  out[1] = s1;
-  out[2] = s2;
-  out[3] = s3;
-}
-
-function addRow(
-  x: Float32Array,
-  at: number,
-  d: number,
-  r: Float64Array,
-  a: Float64Array,
-  b: Float64Array,
-  c: Float64Array,
-  e: Float64Array,
-): void {
-  const [r0, r1, r2, r3] = r;
-  for (let k = 0; k < d; k += 1) {
-    const value = x[at + k];
-    a[k] += r0 * value;
-    b[k] += r1 * value;
-    c[k] += r2 * value;
-    e[k] += r3 * value;
-  }
 }

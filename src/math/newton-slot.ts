@@ -1,17 +1,18 @@
 /**
- * One logistic regression on its way through `solveLogisticBatch`: a truncated Newton iteration cut at the points where
+ * One penalised linear fit on its way through `solveLinearBatch`: a truncated Newton iteration cut at the points where
  * it needs a product with the matrix or the preconditioner, so that many can share those products.
  *
  *   needs-gradient ──product──▶ needs-start ──precondition──▶ inner ──product──▶ needs-direction ──precondition──▶ inner …
  *   inner (solved) ──line search──▶ needs-gradient, or near the optimum ──▶ needs-exact ──float64──▶ needs-start ──▶ done
  */
 import { smallestRitzValue } from './lanczos.ts';
-import { lossAt, type Margins, moveBy, openMargins, refreshPoint } from './line-search.ts';
+import { type Margins, moveBy, openMargins, type RowLoss } from './row-loss.ts';
 import type { Convergence } from './newton.ts';
 
-export interface LogisticProblem {
+export interface LinearProblem {
+  readonly loss: RowLoss;
   /** [rows] 0 / 1; anything where the weight is 0. */
-  readonly labels: ArrayLike<number>;
+  readonly labels: Uint8Array;
   /** [rows] ≥ 0. Problems on the same rows should share one array. */
   readonly weights: Float64Array;
   /** Penalty of v: ½ · strength · Σ shape_k · v_k². strength = 1/C, shape = square of each column's unit, > 0. */
@@ -23,7 +24,7 @@ type Phase = 'needs-gradient' | 'needs-start' | 'inner' | 'needs-direction' | 'n
 
 export interface Slot {
   readonly index: number;
-  readonly problem: LogisticProblem;
+  readonly problem: LinearProblem;
   phase: Phase;
   /** The point: margin = x·v + c. Vectors of the inner solver carry their intercept part in the field ending in C. */
   readonly v: Float64Array;
@@ -58,16 +59,16 @@ export interface Slot {
 /** Inner solves stop when their residual, in the preconditioner's norm, is this share of its start. */
 const FORCING = 0.1;
 
-export function openSlot(index: number, problem: LogisticProblem, logOdds: number): Slot {
+export function openSlot(index: number, problem: LinearProblem, start: number): Slot {
   const columns = problem.shape.length;
-  const margins = openMargins(problem.labels, problem.weights, logOdds);
-  const { curvature } = refreshPoint(margins);
+  const margins = openMargins(problem.loss, problem.labels, problem.weights, start);
+  const { curvature } = problem.loss.refresh(margins);
   return {
     index,
     problem,
     phase: 'needs-gradient',
     v: new Float64Array(columns),
-    c: logOdds,
+    c: start,
     residual: new Float64Array(columns),
     residualC: 0,
     step: new Float64Array(columns),
@@ -81,7 +82,7 @@ export function openSlot(index: number, problem: LogisticProblem, logOdds: numbe
     alphas: [],
     betas: [],
     curvature,
-    value: lossAt(margins, 0),
+    value: problem.loss.valueAt(margins, 0),
     relativeGap: Infinity,
     ritz: 1,
     exact: false,
@@ -194,7 +195,7 @@ export function takeStep(slot: Slot, limits: { readonly tolerance: number; reado
   let length = 1;
   let value = 0;
   for (;;) {
-    value = lossAt(margins, length) + 0.5 * square + length * (cross + 0.5 * length * stepSquare);
+    value = margins.loss.valueAt(margins, length) + 0.5 * square + length * (cross + 0.5 * length * stepSquare);
     if (value <= slot.value - 1e-4 * length * decrement + noise) break;
     length /= 2;
     if (length < 1e-9) {

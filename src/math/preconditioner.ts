@@ -1,5 +1,5 @@
 /**
- * Approximate inverse Hessians for `solveLogisticBatch`: (h·XᵀX + strength·diag(shape))⁻¹, one factor for all problems
+ * Approximate inverse Hessians for `solveLinearBatch`: (h·XᵀX + strength·diag(shape))⁻¹, one factor for all problems
  * whose ratio strength / h is alike.
  */
 import type { Gemm } from '../types.ts';
@@ -47,7 +47,8 @@ export function gramPreconditioner(
       const a = gram.slice();
       for (let k = 0; k < d; k += 1) a[k * d + k] += Math.max(floor, ratio * shape[k]);
       const w = await inverseCholesky(a, d, gemm);
-      if (w === null) continue;
+      if (w === null && floor < largest) continue;
+      if (w === null) throw new TypeError('the Gram matrix is not positive semidefinite: does a row hold NaN?');
       if (factors.size >= limit) factors.delete(factors.keys().next().value ?? grid);
       factors.set(grid, w);
       return w;

@@ -56,6 +56,28 @@ export function rescaledBlocks(x: RowBlocks, mean: Float64Array, scale: Float64A
   };
 }
 
+/** Only some rows, renumbered in order. @param rows ascending, none twice */
+export function selectedBlocks(x: RowBlocks, rows: Int32Array): RowBlocks {
+  const { columns } = x;
+  let held = new Float32Array(0);
+  return {
+    rows: rows.length,
+    columns,
+    async *blocks() {
+      let next = 0;
+      for await (const { start, count, data } of x.blocks()) {
+        if (held.length < data.length) held = new Float32Array(data.length);
+        const first = next;
+        for (; next < rows.length && rows[next] < start + count; next += 1) {
+          const from = (rows[next] - start) * columns;
+          held.set(data.subarray(from, from + columns), (next - first) * columns);
+        }
+        if (next > first) yield { start: first, count: next - first, data: held.subarray(0, (next - first) * columns) };
+      }
+    },
+  };
+}
+
 /** XᵀX in float32, blocks added up in float64 where that is affordable. [columns × columns] */
 export async function gramMatrix(
   x: RowBlocks,

@@ -17,6 +17,7 @@ import { type ForecastPart, forecastStage } from './forecast-stage.ts';
 import { interveneStage } from './intervene-stage.ts';
 import { type OpenedRun, openPipeline, packageVersion, runName } from './open-run.ts';
 import { planStage } from './plan-stage.ts';
+import type { PlanCost } from './plan-summary.ts';
 import { reportStage } from './report-stage.ts';
 import { writeExclusionRows, writeOutcomeRows, writeScoreRows } from './write-results.ts';
 
@@ -34,6 +35,7 @@ export interface RunOptions {
 export interface RunResult {
   readonly folder: string;
   readonly plan: PlanFile;
+  readonly cost: PlanCost;
   readonly extract: ExtractSummary | null;
   readonly probes: readonly string[];
   readonly metrics: Metrics | null;
@@ -72,7 +74,15 @@ export async function run(configPath: string, options: RunOptions, context: Pipe
 async function stages(opened: OpenedRun, until: Stage, context: PipelineContext): Promise<RunResult> {
   const reaches = (stage: Stage): boolean => STAGES.indexOf(until) >= STAGES.indexOf(stage);
   const plan = await planStage(opened, context);
-  const none = { folder: opened.folder.path, plan, extract: null, probes: [], metrics: null, headline: [] };
+  const none = {
+    folder: opened.folder.path,
+    plan,
+    cost: costOf(opened),
+    extract: null,
+    probes: [],
+    metrics: null,
+    headline: [],
+  };
   if (!reaches('extract')) return none;
   const extract = await extractStage(opened, plan, context);
   await opened.folder.note('extract', {
@@ -85,9 +95,9 @@ async function stages(opened: OpenedRun, until: Stage, context: PipelineContext)
   if (!reaches('train')) return { ...none, extract };
 
   const features = await openFeatures(opened.folder.path, extract.shards);
-  const { gemm, close } = await createGemm({ threads: opened.config.model.threads });
+  const { gemm, gemm64, close } = await createGemm({ threads: opened.config.model.threads });
   try {
-    const fit = createFitReaders(opened.config.train.tolerance);
+    const fit = createFitReaders({ gemm, gemm64, tolerance: opened.config.train.tolerance });
     const { parts, figures } = await forecastStage(opened, plan, features, fit, gemm, context);
     const probes = await writeProbes(opened, parts);
     const base = { ...none, extract, probes };
@@ -118,6 +128,11 @@ async function stages(opened: OpenedRun, until: Stage, context: PipelineContext)
   } finally {
     await close();
   }
+}
+
+function costOf({ config, model }: OpenedRun): PlanCost {
+  const { threads, chunk } = config.model;
+  return { width: model.width, blocks: model.blocks, threads, chunk, tools: config.replay.tools };
 }
 
 /** Every landmark's probe, refitted on all rows, with its card. */

@@ -1,6 +1,7 @@
 /**
- * L2-regularised logistic regressions on one feature matrix: all C × folds × targets (and replicas) in one call. Each is
- * the optimum of scikit-learn's LogisticRegression(C=…) after StandardScaler on its own training rows:
+ * L2-regularised linear fits on one feature matrix: all C × folds × targets (and replicas) in one call. Each is the
+ * optimum of scikit-learn's LogisticRegression(C=…), or Ridge(alpha=1/C) on ±1, after StandardScaler on its own training
+ * rows:
  *
  *   minimise over w, b:  Σ_i s_i·loss(w·(x_i − mean)/scale + b, y_i) + ‖w‖²/(2C),   b unpenalised
  *
@@ -9,18 +10,21 @@
  * columns are solved in the span of their rows instead.
  */
 import { DataError } from '../errors.ts';
-import { solveLogisticBatch } from '../math/batched-newton.ts';
+import { solveLinearBatch } from '../math/batched-newton.ts';
 import { withSmallProducts } from '../math/gemm.ts';
 import type { Convergence } from '../math/newton.ts';
-import type { LogisticProblem } from '../math/newton-slot.ts';
+import type { LinearProblem } from '../math/newton-slot.ts';
 import { diagonalPreconditioner, gramPreconditioner, type Preconditioner } from '../math/preconditioner.ts';
-import { gramMatrix, matrixBlocks, rescaledBlocks, type RowBlocks } from '../math/row-blocks.ts';
+import { gramMatrix, matrixBlocks, rescaledBlocks, type RowBlocks, selectedBlocks } from '../math/row-blocks.ts';
+import { logisticRows, type RowLoss, squaredRows } from '../math/row-loss.ts';
 import { rowSpace } from '../math/row-space.ts';
 import { columnMoments, type Standardization } from '../math/standardize.ts';
-import type { FeatureMatrix, Gemm, Undefined } from '../types.ts';
+import type { FeatureMatrix, Gemm, Gemm64, Undefined } from '../types.ts';
 import { groupByRows, type RowSet, type TrainingRows } from './row-sets.ts';
 
-export interface LogisticFitProblem extends TrainingRows {
+export interface LinearFitProblem extends TrainingRows {
+  /** Absent: logistic. `squared` is least squares on labels ±1. */
+  readonly loss?: 'logistic' | 'squared';
   /** scikit-learn's C. */
   readonly C: number;
 }
@@ -35,17 +39,21 @@ export interface FittedReader {
   readonly convergence: Convergence | null;
 }
 
-export interface FitLogisticOptions {
+export interface FitLinearOptions {
   /** The matrix, or blocks of its rows (larger than memory, or held in another precision). */
   readonly x: FeatureMatrix | RowBlocks;
-  readonly problems: readonly LogisticFitProblem[];
+  readonly problems: readonly LinearFitProblem[];
   readonly gemm: Gemm;
+  /** For the float64 gradients that fits are judged by; absent: plain loops, about ten times slower. */
+  readonly gemm64?: Gemm64;
   /** Relative objective gap aimed at; the default is a tenth of the 1e-6 that the fits promise. */
   readonly tolerance?: number;
   /** false: mean 0 and scale 1, so w are plain coefficients of x. */
   readonly standardize?: boolean;
   /** Problems in flight; fewer for less memory. */
   readonly slots?: number;
+  /** Newton steps after which a fit is given up, and says so. */
+  readonly maxIterations?: number;
 }
 
 /** Widest matrix whose Gram factors are kept (27 MB each). */
@@ -58,14 +66,13 @@ const MAX_ROW_SPACE = 3e8;
  * @throws DataError where a used row holds a number that is not finite
  * @throws TypeError where labels or weights do not match the rows, or C is not positive
  */
-export async function fitLogisticBatch(options: FitLogisticOptions): Promise<readonly (FittedReader | Undefined)[]> {
+export async function fitLinearBatch(options: FitLinearOptions): Promise<readonly (FittedReader | Undefined)[]> {
   const { problems, standardize = true } = options;
-  const x = 'data' in options.x ? matrixBlocks(options.x) : options.x;
   const gemm = withSmallProducts(options.gemm);
   for (const { C } of problems) {
     if (!(C > 0 && Number.isFinite(C))) throw new TypeError(`C must be a positive number, got ${C}`);
   }
-  const sets = groupByRows(x.rows, problems);
+  const { x, sets } = usedRows('data' in options.x ? matrixBlocks(options.x) : options.x, problems);
   const results: (FittedReader | Undefined)[] = [];
   const usable = sets.filter((set) => {
     if (set.total > 0) return true;
@@ -74,7 +81,8 @@ export async function fitLogisticBatch(options: FitLogisticOptions): Promise<rea
   });
   if (usable.length === 0) return results;
 
-  const [all, ...own] = await columnMoments(x, [unionOf(usable, x.rows), ...usable.map((set) => set.weights)]);
+  const wanted = standardize ? usable.map((set) => set.weights) : [];
+  const [all, ...own] = await columnMoments(x, [new Float64Array(x.rows).fill(1), ...wanted]);
   checkFinite(all);
   const fitted = usable.map((_, at) => (standardize ? own[at] : identity(x.columns)));
   const inRowSpace = usable.map(({ rows }) => rows <= x.columns / 2 && (rows * rows * x.columns) / 2 <= MAX_ROW_SPACE);
@@ -87,13 +95,13 @@ export async function fitLogisticBatch(options: FitLogisticOptions): Promise<rea
   return results;
 }
 
-interface Common extends FitLogisticOptions {
+interface Common extends FitLinearOptions {
   readonly x: RowBlocks;
 }
 
 /** Problems on many rows: one matrix, in units that are alike for all columns. */
 async function fitShared(
-  { x, problems, gemm, tolerance, slots }: Common,
+  { x, problems, gemm, gemm64, tolerance, slots, maxIterations }: Common,
   sets: readonly { readonly set: RowSet; readonly moments: Standardization }[],
   all: Standardization,
   results: (FittedReader | Undefined)[],
@@ -103,11 +111,12 @@ async function fitShared(
   const unit = plain ? identity(x.columns) : all;
   const design = plain ? x : rescaledBlocks(x, unit.mean, unit.scale);
   const shapes = sets.map(({ moments }) => moments.scale.map((scale, k) => (scale / unit.scale[k]) ** 2));
-  const wanted: LogisticProblem[] = [];
+  const wanted: LinearProblem[] = [];
   const at: { readonly index: number; readonly moments: Standardization }[] = [];
   sets.forEach(({ set, moments }, s) => {
     for (const index of set.problems) {
       wanted.push({
+        loss: lossOf(problems[index]),
         labels: set.labelsOf(problems[index]),
         weights: set.weights,
         strength: 1 / problems[index].C,
@@ -117,7 +126,14 @@ async function fitShared(
     }
   });
   const precondition = await preconditionerOf(design, averageOf(shapes), gemm);
-  const solved = await solveLogisticBatch(design, wanted, { gemm, precondition, tolerance, slots });
+  const solved = await solveLinearBatch(design, wanted, {
+    gemm,
+    gemm64,
+    precondition,
+    tolerance,
+    slots,
+    maxIterations,
+  });
   solved.forEach((solution, i) => {
     const { index, moments } = at[i];
     if ('undefinedBecause' in solution) {
@@ -134,7 +150,7 @@ async function fitShared(
 
 /** Problems on one small set of rows, in the span of those rows. */
 async function fitInRowSpace(
-  { x, problems, gemm, tolerance, slots }: Common,
+  { x, problems, gemm, gemm64, tolerance, slots, maxIterations }: Common,
   set: RowSet,
   moments: Standardization,
   results: (FittedReader | Undefined)[],
@@ -147,10 +163,23 @@ async function fitInRowSpace(
   const shape = new Float64Array(space.rank).fill(1);
   const wanted = set.problems.map((index) => {
     const labels = set.labelsOf(problems[index]);
-    return { labels: Uint8Array.from(kept, (row) => labels[row]), weights, strength: 1 / problems[index].C, shape };
+    return {
+      loss: lossOf(problems[index]),
+      labels: Uint8Array.from(kept, (row) => labels[row]),
+      weights,
+      strength: 1 / problems[index].C,
+      shape,
+    };
   });
   const precondition = await preconditionerOf(design, shape, gemm);
-  const solved = await solveLogisticBatch(design, wanted, { gemm, precondition, tolerance, slots });
+  const solved = await solveLinearBatch(design, wanted, {
+    gemm,
+    gemm64,
+    precondition,
+    tolerance,
+    slots,
+    maxIterations,
+  });
   solved.forEach((solution, i) => {
     results[set.problems[i]] =
       'undefinedBecause' in solution
@@ -167,6 +196,10 @@ async function preconditionerOf(design: RowBlocks, shape: Float64Array, gemm: Ge
       for (let k = 0; k < squares.length; k += 1, at += 1) squares[k] += data[at] ** 2;
   }
   return diagonalPreconditioner(squares, shape);
+}
+
+function lossOf({ loss }: LinearFitProblem): RowLoss {
+  return loss === 'squared' ? squaredRows : logisticRows;
 }
 
 function keptRows(set: RowSet): Int32Array {
@@ -192,12 +225,27 @@ async function standardizedRows(x: RowBlocks, set: RowSet, { mean, scale }: Stan
   return out;
 }
 
-function unionOf(sets: readonly RowSet[], rows: number): Float64Array {
-  const union = new Float64Array(rows);
-  for (const { weights } of sets) {
-    for (let row = 0; row < rows; row += 1) if (weights[row] > 0) union[row] = 1;
-  }
-  return union;
+/** The rows that some problem trains on; what stands in the others is never read, be it NaN. */
+function usedRows(
+  x: RowBlocks,
+  problems: readonly LinearFitProblem[],
+): { readonly x: RowBlocks; readonly sets: readonly RowSet[] } {
+  const sets = groupByRows(x.rows, problems);
+  const used = new Uint8Array(x.rows);
+  for (const { weights } of sets) weights.forEach((weight, row) => (used[row] |= weight > 0 ? 1 : 0));
+  const rows = Int32Array.from(used.keys()).filter((row) => used[row] === 1);
+  if (rows.length === x.rows) return { x, sets };
+  return {
+    x: selectedBlocks(x, rows),
+    sets: sets.map((set) => ({
+      ...set,
+      weights: Float64Array.from(rows, (row) => set.weights[row]),
+      labelsOf(problem) {
+        const labels = set.labelsOf(problem);
+        return Uint8Array.from(rows, (row) => labels[row]);
+      },
+    })),
+  };
 }
 
 function averageOf(shapes: readonly Float64Array[]): Float64Array {
