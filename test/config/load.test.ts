@@ -1,5 +1,4 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -7,8 +6,9 @@ import { type Flags, loadConfig } from '../../src/config/load.ts';
 import { type Config, configSchema, DEFAULTS } from '../../src/config/schema.ts';
 import { UserError } from '../../src/errors.ts';
 import { POLICIES } from '../../src/intervention/policies.ts';
+import { temporaryFolder } from '../fakes/temporary-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'forewarn-config-'));
+const folder = temporaryFolder('config');
 const path = join(folder, 'test.yaml');
 const MINIMAL = `name: test
 dataset:

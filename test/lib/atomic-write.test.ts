@@ -1,6 +1,6 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import * as fsPromises from 'node:fs/promises';
-import { hostname, tmpdir } from 'node:os';
+import { hostname } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
@@ -12,13 +12,14 @@ import {
   writeFileAtomic,
   writeJsonAtomic,
 } from '../../src/lib/atomic-write.ts';
+import { temporaryFolder } from '../fakes/temporary-folder.ts';
 
 // The file system's faults are put in by the tests below; everything else goes through.
 vi.mock('node:fs/promises', async (original) => ({ ...(await original<typeof fsPromises>()) }));
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'forewarn-atomic-'));
+  folder = temporaryFolder('atomic');
 });
 afterEach(() => {
   vi.restoreAllMocks();

@@ -1,9 +1,9 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { canonicalJson, hashValue, sha256, sha256File, sha256Parts } from '../../src/lib/content-hash.ts';
+import { temporaryFolder } from '../fakes/temporary-folder.ts';
 
 /** The same value with the keys of every object set in the opposite order. */
 function reversed(value: unknown): unknown {
@@ -20,7 +20,7 @@ describe('sha256', () => {
   });
 
   it('is the same for text, bytes, parts and a file', async () => {
-    const path = join(mkdtempSync(join(tmpdir(), 'forewarn-hash-')), 'file');
+    const path = join(temporaryFolder('hash'), 'file');
     const bytes = Buffer.from(Array.from({ length: 3_000_000 }, (_, i) => i % 253));
     writeFileSync(path, bytes);
     const whole = sha256(bytes);

@@ -1,12 +1,12 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { MAX_LINE_BYTES, readLines, type TextLine } from '../../src/lib/jsonl.ts';
+import { temporaryFolder } from '../fakes/temporary-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'forewarn-lines-'));
+const folder = temporaryFolder('lines');
 async function linesOf(content: string | Uint8Array, name = 'x.jsonl'): Promise<TextLine[]> {
   const path = join(folder, name);
   writeFileSync(path, content);

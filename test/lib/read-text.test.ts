@@ -1,10 +1,10 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parseOrNothing, readTextIfThere } from '../../src/lib/read-text.ts';
+import { temporaryFolder } from '../fakes/temporary-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'forewarn-read-'));
+const folder = temporaryFolder('read');
 
 describe('readTextIfThere', () => {
   it('gives the text, or null where there is no file', async () => {

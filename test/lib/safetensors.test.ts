@@ -1,5 +1,4 @@
-import { mkdtempSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -11,8 +10,9 @@ import {
   readTensorRows,
   type TensorToWrite,
 } from '../../src/lib/safetensors.ts';
+import { temporaryFolder } from '../fakes/temporary-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'forewarn-safetensors-'));
+const folder = temporaryFolder('safetensors');
 let count = 0;
 function put(...parts: readonly Uint8Array[]): string {
   const path = join(folder, `${(count += 1)}.safetensors`);

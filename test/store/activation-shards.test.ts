@@ -1,7 +1,6 @@
 import {
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -9,7 +8,6 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { sha256File } from '../../src/lib/content-hash.ts';
@@ -23,12 +21,13 @@ import {
 } from '../../src/store/activation-shards.ts';
 import { openFeatures } from '../../src/store/features.ts';
 import { built, runScript } from '../fakes/child-script.ts';
+import { temporaryFolder } from '../fakes/temporary-folder.ts';
 
 const KEY = 'a'.repeat(64);
 const now = new Date('2026-01-01');
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'forewarn-shards-'));
+  folder = temporaryFolder('shards');
 });
 
 function content(shard: number, rows = 3, width = 4): ShardContent {

@@ -1,6 +1,3 @@
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { writeFileAtomic } from '../../src/lib/atomic-write.ts';
@@ -8,12 +5,13 @@ import { encodeSafetensors, type TensorToWrite } from '../../src/lib/safetensors
 import { shardPath, writeShard } from '../../src/store/activation-shards.ts';
 import { openFeatures } from '../../src/store/features.ts';
 import type { FeatureKey } from '../../src/types.ts';
+import { temporaryFolder } from '../fakes/temporary-folder.ts';
 
 const WIDTH = 3;
 const TAPS = ['embed', 'resid_post.0'];
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'forewarn-features-'));
+  folder = temporaryFolder('features');
 });
 
 const key = (episode: number, turn: number): FeatureKey => ({ episode: `e${episode}`, turn, position: 'pre_action' });

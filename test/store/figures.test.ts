@@ -1,14 +1,14 @@
-import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { METRICS_SCHEMA, readMetrics, writeMetrics } from '../../src/store/figures.ts';
 import type { Figure, Metrics, Value } from '../../src/types.ts';
+import { temporaryFolder } from '../fakes/temporary-folder.ts';
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'forewarn-figures-'));
+  folder = temporaryFolder('figures');
 });
 
 const estimate: Value = { estimate: 0.8, lower: 0.7, upper: 0.9, n: 100, positives: 12, clusters: 40 };

@@ -1,5 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { writeFileAtomic } from '../../src/lib/atomic-write.ts';
@@ -11,6 +10,7 @@ import { openFeatures } from '../../src/store/features.ts';
 import { importShards, type ImportOptions, type ImportSummary } from '../../src/store/import-shards.ts';
 import { exportPlan, type PlanFile, readPlan, writePlan, writePlanShard } from '../../src/store/plan-shards.ts';
 import type { Capture, SequencePlan } from '../../src/types.ts';
+import { temporaryFolder } from '../fakes/temporary-folder.ts';
 
 const WIDTH = 8;
 const TAPS = ['embed', 'resid_post.0'];
@@ -107,8 +107,8 @@ async function give(shard: number, { rows, data, metadata }: Given): Promise<voi
 
 let plan: PlanFile;
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'forewarn-import-'));
-  from = mkdtempSync(join(tmpdir(), 'forewarn-engine-'));
+  folder = temporaryFolder('import');
+  from = temporaryFolder('engine');
   const shards = [];
   for (const [index, sequences] of SHARDS.entries()) {
     const rows = sequences.reduce((sum, { captures }) => sum + captures.length, 0);

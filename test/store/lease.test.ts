@@ -1,14 +1,15 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { hostname, tmpdir } from 'node:os';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { takeLease } from '../../src/store/lease.ts';
 import { built, runScript } from '../fakes/child-script.ts';
+import { temporaryFolder } from '../fakes/temporary-folder.ts';
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'forewarn-lease-'));
+  folder = temporaryFolder('lease');
 });
 
 const lock = (): string => join(folder, '.lock');

@@ -1,15 +1,15 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type PlanFile, readPlan, readPlanShard, writePlan, writePlanShard } from '../../src/store/plan-shards.ts';
 import type { SequencePlan } from '../../src/types.ts';
+import { temporaryFolder } from '../fakes/temporary-folder.ts';
 
 const now = new Date('2026-01-01');
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'forewarn-plan-'));
+  folder = temporaryFolder('plan');
 });
 
 const capture = fc.record({

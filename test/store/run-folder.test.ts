@@ -1,13 +1,14 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { hostname, tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { basename, join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { differences, openRun, type OpenRunOptions, type RunKey, type RunRecord } from '../../src/store/run-folder.ts';
+import { temporaryFolder } from '../fakes/temporary-folder.ts';
 
 let root: string;
 let clock = 0;
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), 'forewarn-runs-'));
+  root = temporaryFolder('runs');
 });
 
 const KEY = {

@@ -1,13 +1,13 @@
-import { mkdirSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type Columns, readParquet, type Row, writeParquet } from '../../src/store/tables.ts';
+import { temporaryFolder } from '../fakes/temporary-folder.ts';
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "forewarn-tables-'quoted'-"));
+  folder = temporaryFolder("tables-'quoted'");
 });
 
 const COLUMNS: Columns = { text: 'VARCHAR', 'a "b" c': 'INTEGER', score: 'DOUBLE', yes: 'BOOLEAN' };

@@ -1,10 +1,10 @@
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import { ForewarnError } from '../../../src/errors.ts';
 import { hostileCases, hostileFixtures, missingFrom } from '../fixtures.ts';
+import { temporaryFolder } from '../../fakes/temporary-folder.ts';
 
 /**
  * The example's keys, line by line, in our words: the faults and their lines stay where they are.
@@ -53,7 +53,7 @@ const ours = (text: string): string =>
     .replace('probe.folds', 'train.folds');
 
 describe('configuration files that make good tools fail', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'forewarn-config-'));
+  const folder = temporaryFolder('config');
   for (const item of hostileCases('config')) {
     it(`${item.id}: ${item.outcome}`, async () => {
       const source = join(hostileFixtures(), item.file);
