@@ -26,19 +26,19 @@ const say = (message: FromChild): Promise<void> =>
 
 async function open(message: OpenMessage): Promise<void> {
   const read = await readModel(message.folder, message.dtype === null ? {} : { dtype: message.dtype });
-  const tapped = tapGraph(read.model, read.index, read.io, read.stream, { taps: message.taps, logits: false });
+  const tapped = tapGraph(read.model, read.index, read, { taps: message.taps, logits: false });
   const session = await openSession(read.file, tapped.model, read.external, message);
   core = createReplayCore(session, {
     io: read.io,
     states: tapped.states,
     inputs: tapped.inputs,
     taps: tapped.taps,
-    width: read.config.width ?? 0,
+    width: read.width,
     chunk: message.chunk === 0 ? Infinity : message.chunk,
     sharing: message.sharing,
     passDependent: isPassDependent(read.model.graph),
   });
-  await say({ kind: 'ready', width: read.config.width ?? 0 });
+  await say({ kind: 'ready', width: read.width });
 }
 
 async function replay(sequences: readonly ReplaySequence[]): Promise<void> {

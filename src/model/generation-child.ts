@@ -33,14 +33,14 @@ const say = (message: FromGenerator): void => {
 async function open({ options, keep }: Extract<ToGenerator, { kind: 'open' }>): Promise<void> {
   const read = await readModel(options.folder, options.dtype === null ? {} : { dtype: options.dtype });
   const passDependent = isPassDependent(read.model.graph);
-  const tapped = tapGraph(read.model, read.index, read.io, read.stream, { taps: options.taps, logits: true });
+  const tapped = tapGraph(read.model, read.index, read, { taps: options.taps, logits: true });
   const session = await openSession(read.file, tapped.model, read.external, options);
   core = createGenerationCore(session, {
     io: read.io,
     states: tapped.states,
     inputs: tapped.inputs,
     taps: tapped.taps,
-    width: read.config.width ?? 0,
+    width: read.width,
     chunk: options.chunk === 0 ? Infinity : options.chunk,
     sharing: true,
     passDependent,

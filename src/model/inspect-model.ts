@@ -4,7 +4,6 @@ import type { ModelInfo, Tap } from '../types.ts';
 import { dataTypeName } from './graph/onnx-schema.ts';
 import { readModel, type ReadModel } from './graph/read-model.ts';
 import { cpuObstacle } from './graph/supported-ops.ts';
-import { tapValues } from './graph/tap-graph.ts';
 
 /** One tap of a graph: the value it stands for, and its type where the exporter wrote it. */
 export interface TapInfo {
@@ -34,7 +33,7 @@ export async function inspectModel(
 ): Promise<InspectedModel> {
   const read = await readModel(folder, options);
   const hashes = options.hash === false ? {} : await hashFiles(read);
-  const taps = [...tapValues(read.stream)].map(([tap, ref]) => ({
+  const taps = [...read.taps].map(([tap, ref]) => ({
     tap,
     value: ref.name || `${read.index.nodes[ref.node]?.name || `node ${ref.node}`}#${ref.slot}`,
     dtype: read.index.types.has(ref.name) ? dataTypeName(read.index.types.get(ref.name)) : 'unstated',
@@ -57,7 +56,7 @@ export function modelInfo(folder: string, read: ReadModel, hashes: Readonly<Reco
   return {
     folder,
     blocks: read.stream.blocks.length,
-    width: config.width ?? 0,
+    width: read.width,
     vocabularySize: config.vocabularySize ?? 0,
     contextLimit: config.contextLimit,
     exporter: exporterOf(read),

@@ -18,6 +18,20 @@ export interface ModelConfig {
   readonly layerTypes: readonly string[] | null;
 }
 
+export const NO_CONFIG: ModelConfig = {
+  modelType: null,
+  blocks: null,
+  width: null,
+  vocabularySize: null,
+  contextLimit: null,
+  headDim: null,
+  kvHeads: null,
+  globalHeadDim: null,
+  globalKvHeads: null,
+  slidingWindow: null,
+  layerTypes: null,
+};
+
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 

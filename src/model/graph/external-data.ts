@@ -44,6 +44,7 @@ export async function checkTensors(file: string, model: OnnxModel): Promise<Exte
   const sizes = new Map<string, number>();
   const warnings: string[] = [];
   const name = path.basename(file);
+  refuseBombs(name, model.graph);
   for (const tensor of allTensors(model.graph)) {
     const label = `${name}: tensor ${tensor.name || '(unnamed)'}`;
     const bytes = tensorBytes(tensor);
@@ -52,7 +53,7 @@ export async function checkTensors(file: string, model: OnnxModel): Promise<Exte
       const typed = [tensor.float_data, tensor.int32_data, tensor.int64_data, tensor.double_data].some(
         (d) => d && d.length > 0,
       );
-      if (bytes !== null && !typed && raw !== bytes && (raw > 0 || bytes > 2 ** 31)) {
+      if (bytes !== null && !typed && raw !== bytes && (raw > 0 || bytes > MAX_COMPUTED_ELEMENTS)) {
         throw new DataError(
           `${label}: expected ${shape(tensor)} = ${bytes} bytes, got ${raw} bytes. The file is damaged or hostile; fetch it again.`,
         );
@@ -84,6 +85,30 @@ export async function checkTensors(file: string, model: OnnxModel): Promise<Exte
     }
   }
   return { files, warnings };
+}
+
+/** A ConstantOfShape of more elements than this is no mask or position table: it would only fill the memory. */
+const MAX_COMPUTED_ELEMENTS = 2 ** 32;
+
+function refuseBombs(name: string, graph: OnnxGraph): void {
+  const sizes = new Map(graph.initializer.map((t) => [t.name ?? '', t]));
+  for (const node of graph.node) {
+    const shape = node.op_type === 'ConstantOfShape' ? sizes.get(node.input[0] ?? '') : undefined;
+    const elements = shape && wholeNumbers(shape).reduce((a, b) => a * b, 1);
+    if (elements !== undefined && elements > MAX_COMPUTED_ELEMENTS) {
+      throw new DataError(
+        `${name}: ${node.output[0]}: expected tensors that fit into memory, got one of 2^${Math.log2(elements).toFixed(0)} numbers (ConstantOfShape). The file is hostile.`,
+      );
+    }
+  }
+}
+
+/** int64 values of a small tensor held in the graph. */
+function wholeNumbers(tensor: OnnxTensor): number[] {
+  const raw = tensor.raw_data;
+  if (!raw || raw.length % 8 !== 0) return (tensor.int64_data ?? []).map(toNumber);
+  const view = new DataView(raw.buffer, raw.byteOffset, raw.length);
+  return Array.from({ length: raw.length / 8 }, (_, i) => Number(view.getBigInt64(i * 8, true)));
 }
 
 const shape = (tensor: OnnxTensor): string => `shape ${(tensor.dims ?? []).map(toNumber).join(' x ')}`;

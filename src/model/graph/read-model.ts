@@ -1,13 +1,16 @@
 import { open, readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { DataError } from '../../errors.ts';
-import { readModelConfig, type ModelConfig } from '../model-config.ts';
+import type { Tap } from '../../types.ts';
+import { NO_CONFIG, readModelConfig, type ModelConfig } from '../model-config.ts';
 import { crossCheckNames } from './cross-check-names.ts';
+import { checkWidths, declaredTaps, embeddingWidth } from './declared-taps.ts';
 import { checkTensors, LFS_POINTER, type ExternalFiles } from './external-data.ts';
 import { readGraphIo, type GraphIo } from './graph-io.ts';
-import { GraphError, indexGraph, type GraphIndex } from './index-graph.ts';
+import { GraphError, indexGraph, type GraphIndex, type ValueRef } from './index-graph.ts';
 import { decodeModel, type OnnxModel } from './onnx-schema.ts';
 import { refuseUnsupported } from './supported-ops.ts';
+import { tapValues } from './tap-graph.ts';
 import { traceResidual, type ResidualStream } from './trace-residual.ts';
 
 /** A decoder graph, read and understood; no weights were loaded. */
@@ -19,6 +22,9 @@ export interface ReadModel {
   readonly index: GraphIndex;
   readonly io: GraphIo;
   readonly stream: ResidualStream;
+  /** Everything that can be read, in the order of the forward pass. */
+  readonly taps: ReadonlyMap<Tap, ValueRef>;
+  readonly width: number;
   readonly external: ExternalFiles;
 }
 
@@ -35,25 +41,40 @@ export async function readModel(folder: string, options: { readonly dtype?: stri
   const name = path.basename(file);
   const model = decode(name, await readGraphBytes(file));
   refuseUnsupported(name, model);
-  const config = (await readModelConfig(path.dirname(file))) ?? missingConfig(name);
+  const found = await readModelConfig(path.dirname(file));
+  const config = found ?? NO_CONFIG;
   const external = await checkTensors(file, model);
   try {
     const index = indexGraph(model.graph);
     const io = readGraphIo(index, config);
-    const stream = traceResidual(index, io.logits);
-    checkBlocks(stream, config);
-    crossCheckNames(index, stream);
-    return { file, model, config, index, io, stream, external };
+    const declared = declaredTaps(index);
+    // Without a config.json the number of blocks cannot be checked, so only what the graph itself declares is offered.
+    const stream = found === null ? undeclared(index, declared) : traceResidual(index, io.logits);
+    if (found !== null) {
+      checkBlocks(stream, config);
+      crossCheckNames(index, stream);
+    }
+    const taps = new Map([...(found === null ? [] : tapValues(stream)), ...declared]);
+    const width = config.width ?? (io.ids ? embeddingWidth(index, io.ids.name) : null);
+    if (width === null) throw new GraphError('config.json: expected hidden_size, got none');
+    checkWidths(index, taps, width);
+    return { file, model, config, index, io, stream, taps, width, external };
   } catch (error) {
     if (error instanceof GraphError) throw new DataError(`${name}: ${error.message}`, { cause: error });
     throw error;
   }
 }
 
-function missingConfig(name: string): never {
-  throw new DataError(
-    `${name}: expected a config.json beside the model, got none. Put the model's config.json into the folder.`,
-  );
+/** A stream of no blocks that starts at the first hidden state the graph declares. */
+function undeclared(index: GraphIndex, declared: ReadonlyMap<Tap, ValueRef>): ResidualStream {
+  const [first] = declared.values();
+  if (!first) {
+    const outputs = index.graph.output.map((v) => v.name).join(', ');
+    throw new GraphError(
+      `expected a config.json beside it (to know how many blocks to find) or outputs hidden_states.k, got no config.json and the outputs: ${outputs}`,
+    );
+  }
+  return { embed: first, blocks: [], finalNorm: null };
 }
 
 function checkBlocks(stream: ResidualStream, config: ModelConfig): void {
@@ -78,6 +99,7 @@ async function findGraphFile(folder: string, dtype: string | undefined): Promise
     }
   }
   const label = path.basename(folder);
+  if (label.endsWith('.onnx')) throw new DataError(`${label}: expected a file, got a directory.`);
   if (found.length === 0) {
     throw new DataError(
       `${label}: expected a .onnx file in the model folder or in onnx/, got none. Export the model to ONNX.`,

@@ -1,6 +1,7 @@
 import { GraphError, nodeReads, type GraphIndex, type ValueRef } from './index-graph.ts';
-import type { GraphIo, StateIo } from './graph-io.ts';
+import type { StateIo } from './graph-io.ts';
 import { FLOAT, INT64, intAttribute, type OnnxModel, type OnnxNode, type OnnxValueInfo } from './onnx-schema.ts';
+import type { ReadModel } from './read-model.ts';
 import { ancestors } from './reachability.ts';
 import { isSkipNorm } from './residual-ops.ts';
 import type { ResidualStream } from './trace-residual.ts';
@@ -43,12 +44,10 @@ export function tapValues(stream: ResidualStream): Map<Tap, ValueRef> {
 export function tapGraph(
   model: OnnxModel,
   index: GraphIndex,
-  io: GraphIo,
-  stream: ResidualStream,
+  { io, stream, taps: available }: Pick<ReadModel, 'io' | 'stream' | 'taps'>,
   options: { readonly taps: readonly Tap[]; readonly logits: boolean },
 ): TappedGraph {
   const graph = model.graph;
-  const available = tapValues(stream);
   const refs = options.taps.map((tap) => {
     const ref = available.get(tap);
     if (!ref) throw new GraphError(`expected one of the taps ${summarise([...available.keys()])}, got ${tap}`);

@@ -88,7 +88,7 @@ export async function replayHere(
 ): Promise<Float32Array[]> {
   const read = await readModel(folder);
   const passDependent = isPassDependent(read.model.graph);
-  const tapped = tapGraph(read.model, read.index, read.io, read.stream, { taps, logits: false });
+  const tapped = tapGraph(read.model, read.index, read, { taps, logits: false });
   const session = await openSession(read.file, tapped.model, read.external, {
     threads: mode.threads,
     executionProvider: 'cpu',
@@ -98,7 +98,7 @@ export async function replayHere(
     states: tapped.states,
     inputs: tapped.inputs,
     taps,
-    width: read.config.width ?? 0,
+    width: read.width,
     chunk: mode.chunk,
     sharing: mode.sharing,
     passDependent,
