@@ -138,7 +138,7 @@ function stack(rows: readonly Float32Array[], width: number): Float32Array {
 export async function extractStage(run: OpenedRun, plan: PlanFile, context: PipelineContext): Promise<ExtractSummary> {
   const { config, model, taps, folder } = run;
   const { width } = model;
-  const done = await findDone(folder.path, folder.keyHash, plan.shards.length, false, context.clock.date());
+  const done = await findDone(folder.path, folder.keyHash, plan.shards.length, true, context.clock.date());
   const missing = plan.shards.filter((shard) => !done.has(shard.index));
   let peakRssBytes = 0;
   if (missing.length > 0) {
@@ -153,6 +153,7 @@ export async function extractStage(run: OpenedRun, plan: PlanFile, context: Pipe
       threads: config.model.threads,
       executionProvider: config.model.executionProvider,
       chunk: config.model.chunk,
+      sharing: config.model.shareAcrossEpisodes,
       memoryCapBytes: config.model.memoryCapGiB * 2 ** 30,
       info: model,
       onProgress: (count) => {

@@ -1,3 +1,4 @@
+import { MismatchError } from '../errors.ts';
 import { buildSequences } from '../plan/sequences.ts';
 import { commonPrefix } from '../lib/token-order.ts';
 import { countTokens } from '../plan/trie.ts';
@@ -78,6 +79,7 @@ export async function planStage(run: OpenedRun, context: PipelineContext): Promi
   }
   await flush();
   progress.end();
+  checkAgreement(run, tally);
   const rootTokens = Number.isFinite(rootLength) ? rootLength : 0;
   const plan: PlanFile = {
     schemaVersion: 1,
@@ -99,4 +101,18 @@ export async function planStage(run: OpenedRun, context: PipelineContext): Promi
   };
   await writePlan(run.folder.path, plan);
   return plan;
+}
+
+/**
+ * Ids that are not those the model saw make every position wrong, silently.
+ * @throws MismatchError (78) when fewer logged prompts and generations agree with ours than the configuration wants
+ */
+function checkAgreement(
+  { config }: OpenedRun,
+  { checked, agreed }: { readonly checked: number; readonly agreed: number },
+): void {
+  if (checked === 0 || agreed / checked >= config.replay.minAgreement) return;
+  throw new MismatchError(
+    `replay.minAgreement: expected ${config.replay.minAgreement * 100} % of the logged prompts and generations to agree with ours, got ${agreed} of ${checked}. Check the template, replay.historyReasoning, replay.templateKwargs and replay.date, or lower it`,
+  );
 }
