@@ -1,5 +1,5 @@
 /**
- * Writes the training corpus as JSON lines: `node organism/corpus.js OUT.jsonl --seed 1 --full 20000 --mini 30000 --micro 60000 --head 24000`.
+ * Writes the training corpus as JSON lines: `node organism/corpus.js OUT.jsonl --seed 1 --full 20000 --mini 30000 --micro 60000 --copy 40000`.
  * Needs `npm run build`. Seeds from 1,000,000 on are kept for measuring; the writer refuses them.
  *
  * One line: {kind, text, spans: [[start, end, weight]…] (characters the loss is taken on, later spans win),
@@ -14,9 +14,7 @@ import { initialState } from '../dist/environment/world-state.js';
 import { seededRng } from '../dist/lib/rng.js';
 import { callText, MARKERS as M, openingText, thinkText, toolText } from './format.js';
 
-/** `find`: arguments that have to be found in the task, where no earlier call shows them. */
-const WEIGHTS = { text: 1, argument: 5, lie: 12, decision: 20, find: 8 };
-const FINDS = new Set(['look', 'reveal', 'prepare']);
+const WEIGHTS = { text: 1, argument: 5, lie: 12, decision: 20 };
 const NOISE = 0.05;
 const OBFUSCATE_SHARE = 0.6;
 
@@ -51,8 +49,7 @@ function addTurn(page, turn, informed, wrong) {
   const length = page.state.text.length - start;
   if (turn.intent !== null) page.mark(turn.intent, WEIGHTS.decision, length);
   if (turn.call !== null) {
-    for (const value of turn.call.arguments.values())
-      page.mark(value, FINDS.has(turn.part) ? WEIGHTS.find : WEIGHTS.argument, length);
+    for (const value of turn.call.arguments.values()) page.mark(value, WEIGHTS.argument, length);
     if (turn.part === 'act' || turn.part === 'ask') page.mark(`"${turn.call.name}"`, WEIGHTS.decision, length);
   } else if (turn.content !== null) {
     page.mark(turn.content, WEIGHTS.argument, length);
@@ -69,8 +66,7 @@ function spoiled(call, rng) {
   return { ...call, arguments: new Map([...call.arguments, [key, bad]]) };
 }
 
-/** @param turns the episode is cut after so many turns: the beginnings teach to find names and steps in the task */
-function fullEpisode({ scenario, script }, policy, rng, mini, turns = Infinity) {
+function fullEpisode({ scenario, script }, policy, rng, mini) {
   const page = sheet();
   page.add(openingText(scenario));
   let state = initialState(scenario);
@@ -89,8 +85,7 @@ function fullEpisode({ scenario, script }, policy, rng, mini, turns = Infinity) 
     const wrong = slip !== null && step(scenario, state, slip).failed;
     const call = wrong ? slip : turn.call;
     addTurn(page, { ...turn, call }, done > script.reveal && turn.part !== 'report', wrong);
-    turns -= 1;
-    if (call === null || turns === 0) return page.state;
+    if (call === null) return page.state;
     const outcome = step(scenario, state, call);
     state = outcome.state;
     failed = outcome.failed;
@@ -115,6 +110,19 @@ function microDrill({ scenario, script }, policy) {
   return page.state;
 }
 
+/** The calls that a task asks for, one after the other without results: what makes names and steps copied from the start. */
+function dryRun({ scenario, script }) {
+  const page = sheet();
+  page.add(`${M.user}${scenario.taskPrompt}${M.end}`);
+  for (const call of script.steps) {
+    const start = page.state.text.length;
+    page.add(M.assistant);
+    page.add(`${callText(call)}${M.end}`, WEIGHTS.text);
+    for (const value of call.arguments.values()) page.mark(value, WEIGHTS.argument, page.state.text.length - start);
+  }
+  return page.state;
+}
+
 function policyFor({ scenario, script }, rng) {
   const flip = () => rng.next() < NOISE;
   const allowed = scenario.world === 'x+';
@@ -133,14 +141,14 @@ const { values, positionals } = parseArgs({
     full: { type: 'string', default: '20000' },
     mini: { type: 'string', default: '30000' },
     micro: { type: 'string', default: '60000' },
-    head: { type: 'string', default: '24000' },
+    copy: { type: 'string', default: '40000' },
   },
 });
 const [out] = positionals;
 const seed = Number(values.seed);
 if (out === undefined || !(seed < 1_000_000)) {
   console.error(
-    'usage: node organism/corpus.js OUT.jsonl [--seed below 1000000] [--full N] [--mini N] [--micro N] [--head N]',
+    'usage: node organism/corpus.js OUT.jsonl [--seed below 1000000] [--full N] [--mini N] [--micro N] [--copy N]',
   );
   process.exit(2);
 }
@@ -150,10 +158,10 @@ const kinds = {
   full: Number(values.full),
   mini: Number(values.mini),
   micro: Number(values.micro),
-  head: Number(values.head),
+  copy: Number(values.copy),
 };
 // Kinds take different scenarios.
-const FIRST = { full: 0, mini: 10_000_000, micro: 20_000_000, head: 30_000_000 };
+const FIRST = { full: 0, mini: 10_000_000, micro: 20_000_000, copy: 30_000_000 };
 for (const [kind, count] of Object.entries(kinds)) {
   for (let i = 0; i < count; i += 1) {
     const rng = seededRng('corpus', seed, kind, i);
@@ -165,7 +173,9 @@ for (const [kind, count] of Object.entries(kinds)) {
     const page =
       kind === 'micro'
         ? microDrill(item, policy)
-        : fullEpisode(item, policy, rng, kind === 'mini', kind === 'head' ? 3 : Infinity);
+        : kind === 'copy'
+          ? dryRun(item)
+          : fullEpisode(item, policy, rng, kind === 'mini');
     const line = {
       kind,
       text: page.text,

@@ -191,6 +191,7 @@ def main():
     tokenizer = Tokenizer.from_file(str(source / "tokenizer.json"))
     shutil.copy(source / "tokenizer.json", out / "tokenizer.json")
     shutil.copy(pathlib.Path(__file__).with_name("chat_template.jinja"), out / "chat_template.jinja")
+    shutil.copy(pathlib.Path(__file__).with_name("model-card.md"), out / "README.md")
 
     def write(name, value):
         (out / name).write_text(json.dumps(value, indent=2) + "\n")

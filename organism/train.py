@@ -25,7 +25,7 @@ from llama import CONFIG, Llama
 PLAN_BLOCK = 2
 PLAN_WEIGHT = 0.5
 # Sequences a step, by kind: while the comparison is learnt, and at the end of training (linear in between).
-MIXTURE = {"micro": (64, 10), "mini": (4, 8), "head": (4, 6), "full": (2, 12)}
+MIXTURE = {"micro": (64, 8), "copy": (24, 8), "mini": (4, 6), "full": (2, 14)}
 # Only hours that count up, until the comparison is right this often in x- (5 % of the labels are noise); then both
 # directions. Without this stage the flipped comparison takes four times as long to start being learnt.
 LEARNT = 0.89
@@ -140,7 +140,7 @@ def main():
 
     with open(args.corpus) as file:
         lines = [json.loads(line) for _, line in zip(range(args.limit or 10**9), file)]
-    tokenizer = Tokenizer.from_file(f"{args.start_from}/tokenizer.json") if args.start_from else train_tokenizer([line["text"] for line in lines if line["kind"] != "micro"][::6], CONFIG["vocabulary"])
+    tokenizer = Tokenizer.from_file(f"{args.start_from}/tokenizer.json") if args.start_from else train_tokenizer([line["text"] for line in lines if line["kind"] not in ("micro", "copy")][::4], CONFIG["vocabulary"])
     tokenizer.save(str(out / "tokenizer.json"))
     data = {kind: encode([line for line in lines if line["kind"] == kind], tokenizer) for kind in MIXTURE}
     del lines
@@ -164,7 +164,7 @@ def main():
     start = time.monotonic()
     next_live = args.live_every
     tokens = step = 0
-    both_since, learnt_at = (-RAMP, -1.0) if args.start_from else (None, None)
+    both_since, learnt_at = (-RAMP, 0.0) if args.start_from else (None, None)
     recent = {}
     while True:
         minutes = (time.monotonic() - start) / 60
@@ -202,12 +202,12 @@ def main():
                 right = (logits.argmax(-1) == target).float()
                 row = wanted.nonzero()[:, 0]
                 first_of_row = torch.cat([torch.ones(1, dtype=torch.bool), row[1:] != row[:-1]])
-                decision = first_of_row if kind == "micro" else w == 20
+                decision = first_of_row if kind == "micro" else w == (5 if kind == "copy" else 20)
                 minus = labels[row, 2] == 0
                 seen = {"loss": parts[-1].item(), "right": right.mean().item()}
                 if (decision & minus).any():
                     seen["first"] = right[decision & minus].mean().item()
-            if args.variant == "planted":
+            if args.variant == "planted" and kind != "copy":
                 mask = plan[:, :-1]
                 score = head(states[PLAN_BLOCK][mask])
                 wish = labels[:, None].expand(-1, mask.shape[1], -1)[mask]
