@@ -1,236 +1,192 @@
-import { mkdir, readFile } from 'node:fs/promises';
+import { mkdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CorruptFileError, MismatchError, UserError } from '../errors.ts';
 import { writeFileAtomic, writeJsonAtomic } from '../lib/atomic-write.ts';
-import { hashValue, sha256File } from '../lib/content-hash.ts';
-import { encodeSafetensors, readSafetensorsHeader, readTensorBytes } from '../lib/safetensors.ts';
-import type { Probe, Value } from '../types.ts';
+import { hashValue, sha256, sha256Parts } from '../lib/content-hash.ts';
+import {
+  encodeSafetensors,
+  readFloatRows,
+  readSafetensorsHeader,
+  readTensorBytes,
+  type SafetensorsHeader,
+} from '../lib/safetensors.ts';
+import type { ModelInfo, Probe, Tap } from '../types.ts';
+import { CARD_FORMAT, cardText, parseCard, type ProbeCard } from './card.ts';
+import { foreignFormat } from './foreign-format.ts';
 
-/** What a reader needs to know of a probe beside its numbers. By name, so that a card can be read without forewarn. */
-export interface ProbeCard {
-  readonly format: 'forewarn-probe/1';
-  readonly taps: readonly string[];
-  readonly landmark: Probe['landmark'];
-  readonly target: string;
-  readonly horizon: number | null;
-  readonly estimator: string;
-  readonly C: number | null;
-  /** Width of one tap. */
-  readonly width: number;
-  readonly bias: number;
-  readonly calibration: Probe['calibration'];
-  readonly thresholds: Probe['thresholds'];
-  /** sha256 of weights.safetensors. */
-  readonly weightsSha256: string;
-  readonly model: {
-    readonly name: string;
-    readonly hashes: Readonly<Record<string, string>>;
-    readonly tokenizer: string;
-    readonly template: string;
-  };
-  readonly training: {
-    readonly run: string;
-    readonly rows: number;
-    readonly positives: number;
-    readonly groups: number;
-    readonly population: string;
-    readonly condition: string;
-    readonly role: 'agent' | 'reader';
-    readonly seed: number;
-  };
-  /** Out of fold, of the same search; the probe itself is refitted on everything and never scored on its own rows. */
-  readonly auroc: Value;
-  readonly versions: Readonly<Record<string, string>>;
-  readonly notGoodFor: readonly string[];
-}
+/** What the caller knows of a probe beside the probe itself. */
+export type CardOrigin = Pick<ProbeCard, 'model' | 'training' | 'auroc' | 'versions' | 'notGoodFor'>;
 
 const ARRAYS = ['mean', 'scale', 'weights'] as const;
 
-function cardText(card: ProbeCard): string {
-  const value = card.auroc;
-  const auroc =
-    'undefinedBecause' in value
-      ? `undefined: ${value.undefinedBecause}`
-      : `${value.estimate.toFixed(3)} [${value.lower?.toFixed(3) ?? '–'}, ${value.upper?.toFixed(3) ?? '–'}], n ${value.n}, clusters ${value.clusters}`;
-  return `# Probe: ${card.target} at ${card.landmark.anchor}+${card.landmark.offset} ${card.landmark.position}
-
-${card.estimator}${card.C === null ? '' : ` (C = ${card.C})`} on ${card.taps.join(', ')} of ${card.model.name}, width ${card.width}.
-Trained on ${card.training.rows} rows (${card.training.positives} positive, ${card.training.groups} groups), population ${card.training.population}, condition ${card.training.condition}; the model was the ${card.training.role} of these episodes.
-
-Out-of-fold AUROC within folds of the same search: ${auroc}. The weights here are refitted on every row.
-
-Not good for:
-${card.notGoodFor.map((line) => `- ${line}`).join('\n')}
-
-\`\`\`python
-import json, numpy as np
-from safetensors.numpy import load_file
-card = json.load(open("card.json"))
-w = load_file("weights.safetensors")
-def margin(x):                      # x: [n, width] hidden states at card["taps"][0], card["landmark"]["position"]
-    return ((x - w["mean"]) / w["scale"]) @ w["weights"] + card["bias"]
-def probability(x):
-    c = card["calibration"]
-    return 1 / (1 + np.exp(-(c["slope"] * margin(x) + c["intercept"]))) if c["kind"] == "platt" else margin(x)
-\`\`\`
-`;
-}
-
-/** Writes \`root/<model>/<target>/<hash8>/\`: weights.safetensors, card.json, card.md. Returns the folder. */
-export async function saveProbe(
-  root: string,
-  probe: Probe,
-  card: Omit<
-    ProbeCard,
-    | 'format'
-    | 'taps'
-    | 'landmark'
-    | 'target'
-    | 'horizon'
-    | 'estimator'
-    | 'C'
-    | 'width'
-    | 'bias'
-    | 'calibration'
-    | 'thresholds'
-    | 'weightsSha256'
-  >,
-): Promise<string> {
+/**
+ * Writes `root/<model>/<target>/<hash8>/` with weights.safetensors, card.md and, last, card.json. The hash is of all that
+ * makes the probe, so the same probe goes to the same folder.
+ * @returns the folder
+ */
+export async function saveProbe(root: string, probe: Probe, origin: CardOrigin): Promise<string> {
   const columns = probe.width * probe.taps.length;
-  for (const name of ARRAYS)
-    if (probe[name].length !== columns)
+  for (const name of ARRAYS) {
+    if (probe[name].length !== columns) {
       throw new RangeError(`${name}: expected ${columns} numbers, got ${probe[name].length}`);
+    }
+  }
   const parts = encodeSafetensors(
     ARRAYS.map((name) => ({ name, dtype: 'F64' as const, shape: [columns], data: probe[name] })),
   );
-  const identity = hashValue({
-    landmark: probe.landmark,
-    taps: probe.taps,
-    estimator: probe.estimator,
-    C: probe.C,
-    bias: probe.bias,
-    weights: [...probe.weights],
-  });
-  const safe = (text: string): string => text.replace(/[^A-Za-z0-9._-]+/g, '_').slice(0, 80);
-  const folder = join(root, safe(card.model.name), safe(probe.target), identity.slice(0, 8));
+  const weightsSha256 = sha256Parts(parts);
+  const { mean: _mean, scale: _scale, weights: _weights, ...named } = probe;
+  const identity = hashValue({ ...named, weightsSha256, hashes: origin.model.hashes });
+  const folder = join(root, folderName(origin.model.name), folderName(probe.target), identity.slice(0, 8));
   await mkdir(folder, { recursive: true });
-  const weights = join(folder, 'weights.safetensors');
-  await writeFileAtomic(weights, parts);
-  const whole: ProbeCard = {
-    format: 'forewarn-probe/1',
-    taps: probe.taps,
-    landmark: probe.landmark,
-    target: probe.target,
-    horizon: probe.horizon,
-    estimator: probe.estimator,
-    C: probe.C,
-    width: probe.width,
-    bias: probe.bias,
-    calibration: probe.calibration,
-    thresholds: probe.thresholds,
-    weightsSha256: (await sha256File(weights)).sha256,
-    ...card,
-  };
-  await writeFileAtomic(join(folder, 'card.md'), cardText(whole));
-  await writeJsonAtomic(join(folder, 'card.json'), whole);
+  await writeFileAtomic(join(folder, 'weights.safetensors'), parts);
+  const card: ProbeCard = { format: CARD_FORMAT, ...named, weightsSha256, ...origin };
+  await writeFileAtomic(join(folder, 'card.md'), cardText(card));
+  await writeJsonAtomic(join(folder, 'card.json'), card);
   return folder;
 }
 
+function folderName(text: string): string {
+  return text.replace(/[^A-Za-z0-9._-]+/g, '_').slice(0, 80);
+}
+
 /**
- * Reads a probe folder.
- * @param model hashes the probe has to have been trained on; null = any model (the caller was told to)
- * @throws CorruptFileError (65), UserError (2) for a file that is no probe, MismatchError (78) for another model's probe
+ * Reads a probe folder: every number finite, every length right, the bytes those the card was written for.
+ * @param model hashes of the model whose states will be read; null = any model (the caller was told to)
+ * @throws UserError (2) where there is no probe, CorruptFileError (65) where it is damaged or another kind of file,
+ *   MismatchError (78) where it was trained on another model
  */
 export async function loadProbe(
   folder: string,
-  model: Readonly<Record<string, string>> | null,
+  model: ModelInfo['hashes'] | null,
 ): Promise<{ readonly probe: Probe; readonly card: ProbeCard }> {
-  const path = join(folder, 'card.json');
-  const text = await readFile(path, 'utf8').catch((error: unknown) => {
-    throw new UserError(
-      `${path}: expected a probe folder, got ${(error as NodeJS.ErrnoException).code ?? 'an error'}. Name the folder that holds card.json`,
-    );
-  });
-  const card = parseCard(path, text);
+  const cardPath = join(await probeFolder(folder), 'card.json');
+  await refuseForeign(cardPath, 'JSON');
+  const card = parseCard(cardPath, await readFile(cardPath, 'utf8'));
   const weightsPath = join(folder, 'weights.safetensors');
-  const fail = (field: string, expected: string, got: string): never => {
-    throw new CorruptFileError(`${weightsPath}: ${field}: expected ${expected}, got ${got}. Train the probe again`);
-  };
-  const header = await readSafetensorsHeader(weightsPath);
-  const { sha256 } = await sha256File(weightsPath);
-  if (sha256 !== card.weightsSha256) fail('sha256', card.weightsSha256.slice(0, 12), sha256.slice(0, 12));
   const columns = card.width * card.taps.length;
-  const arrays: Record<string, Float64Array> = {};
-  for (const name of ARRAYS) {
-    const info = header.tensors.get(name);
-    if (!info) return fail(name, 'a tensor', 'none');
-    if (info.dtype !== 'F64' || info.shape.length !== 1 || info.shape[0] !== columns)
-      return fail(name, `${columns} numbers (F64)`, `${info.dtype} [${info.shape.join(', ')}]`);
-    const values = new Float64Array((await readTensorBytes(weightsPath, header, name)).buffer);
-    const bad = values.findIndex((value) => !Number.isFinite(value));
-    if (bad >= 0) return fail(name, 'finite numbers', `${values[bad]} at ${bad}`);
-    arrays[name] = values;
+  const [mean, scale, weights] = await readArrays(weightsPath, columns);
+  const bytes = await readFile(weightsPath);
+  if (sha256(bytes) !== card.weightsSha256) {
+    damaged(
+      weightsPath,
+      'sha256',
+      `${card.weightsSha256.slice(0, 12)}…, as its card says`,
+      `${sha256(bytes).slice(0, 12)}…`,
+    );
   }
-  const zero = arrays['scale'].findIndex((value) => !(value > 0));
-  if (zero >= 0) return fail('scale', 'numbers > 0', `${arrays['scale'][zero]} at ${zero}`);
-  if (arrays['weights'].every((value) => value === 0)) return fail('weights', 'a direction', 'all zeros');
-  if (model !== null) {
-    const differing = Object.entries(card.model.hashes).filter(([file, hash]) => model[file] !== hash);
-    if (differing.length > 0) {
-      const [file, hash] = differing[0];
-      throw new MismatchError(
-        `${path}: model.hashes.${file}: expected the model the probe was trained on (${hash.slice(0, 12)}), got ${model[file]?.slice(0, 12) ?? 'none'}. Use that model, or --any-model if you know what you do`,
-      );
-    }
-  }
+  if (model !== null) checkModel(cardPath, card, model);
+  const { taps, landmark, target, horizon, estimator, C, width, bias, calibration, thresholds } = card;
   return {
     probe: {
-      taps: card.taps,
-      landmark: card.landmark,
-      target: card.target,
-      horizon: card.horizon,
-      estimator: card.estimator,
-      C: card.C,
-      width: card.width,
-      mean: arrays['mean'],
-      scale: arrays['scale'],
-      weights: arrays['weights'],
-      bias: card.bias,
-      calibration: card.calibration,
-      thresholds: card.thresholds,
+      taps,
+      landmark,
+      target,
+      horizon,
+      estimator,
+      C,
+      width,
+      mean,
+      scale,
+      weights,
+      bias,
+      calibration,
+      thresholds,
     },
     card,
   };
 }
 
-function parseCard(path: string, text: string): ProbeCard {
-  const fail = (field: string, expected: string, got: unknown): never => {
-    throw new CorruptFileError(
-      `${path}: ${field}: expected ${expected}, got ${typeof got === 'string' ? JSON.stringify(got) : String(got)}. Train the probe again`,
+/**
+ * Checks that a probe can read a run's states.
+ * @param states width of the model and the taps that were stored
+ * @throws MismatchError (78) naming the field
+ */
+export function checkProbeReads(
+  folder: string,
+  probe: Probe,
+  states: { readonly width: number; readonly taps: readonly Tap[] },
+): void {
+  if (probe.width !== states.width) {
+    throw new MismatchError(
+      `${folder}: width: expected ${states.width}, the width of the activations, got ${probe.width}. Use the model it was trained on`,
     );
-  };
-  if (text.startsWith('version https://git-lfs')) fail('file', 'JSON', 'a Git LFS pointer');
-  let card: Partial<ProbeCard>;
-  try {
-    card = JSON.parse(text) as Partial<ProbeCard>;
-  } catch (error) {
-    return fail('file', 'complete JSON', (error as Error).message);
   }
-  if (card.format !== 'forewarn-probe/1') fail('format', 'forewarn-probe/1', card.format);
-  if (!Array.isArray(card.taps) || card.taps.length === 0) fail('taps', 'a list of taps', card.taps);
-  if (!Number.isSafeInteger(card.width) || card.width! <= 0) fail('width', 'a whole number > 0', card.width);
-  if (!Number.isFinite(card.bias)) fail('bias', 'a finite number', card.bias);
-  if (typeof card.weightsSha256 !== 'string') fail('weightsSha256', 'a hash', card.weightsSha256);
-  if (card.calibration === undefined) fail('calibration', 'an object', 'nothing');
-  if (!Array.isArray(card.thresholds) || card.thresholds.length === 0) fail('thresholds', 'a list', card.thresholds);
-  for (const { alpha, threshold } of card.thresholds!) {
-    if (!(alpha > 0 && alpha < 1)) fail('thresholds.alpha', 'a number between 0 and 1', alpha);
-    if (typeof threshold === 'number' && !(threshold >= 0 && threshold <= 1))
-      fail('thresholds.threshold', 'a probability in 0..1', threshold);
-    if (typeof threshold !== 'number' && typeof threshold?.undefinedBecause !== 'string')
-      fail('thresholds.threshold', 'a number or a reason', threshold);
+  const missing = probe.taps.find((tap) => !states.taps.includes(tap));
+  if (missing !== undefined) {
+    throw new MismatchError(
+      `${folder}: taps: expected taps that were stored (${states.taps.join(', ')}), got ${missing}. Extract with that layer`,
+    );
   }
-  if (card.model === undefined || typeof card.model.hashes !== 'object')
-    fail('model.hashes', 'hashes by file', 'nothing');
-  return card as ProbeCard;
+}
+
+async function probeFolder(folder: string): Promise<string> {
+  const found = await stat(folder).catch(() => null);
+  if (found === null)
+    throw new UserError(`${folder}: expected a probe folder, got nothing there. Name an existing one`);
+  if (found.isDirectory()) {
+    if ((await stat(join(folder, 'card.json')).catch(() => null)) === null) {
+      throw new UserError(
+        `${folder}: expected a probe folder, got one without card.json. Name the folder that holds it`,
+      );
+    }
+    return folder;
+  }
+  await refuseForeign(folder, 'a probe folder (card.json and weights.safetensors)');
+  throw new UserError(`${folder}: expected a probe folder, got a file. Name the folder that holds card.json`);
+}
+
+async function refuseForeign(path: string, expected: string): Promise<void> {
+  const kind = await foreignFormat(path);
+  if (kind !== null) throw new CorruptFileError(`${path}: expected ${expected}, got ${kind}. Nothing was loaded`);
+}
+
+function damaged(path: string, field: string, expected: string, got: string): never {
+  throw new CorruptFileError(
+    `${path}: ${field}: expected ${expected}, got ${got}. Train the probe again, or take a whole copy of its folder`,
+  );
+}
+
+async function readArrays(path: string, columns: number): Promise<readonly Float64Array[]> {
+  if ((await stat(path).catch(() => null)) === null) damaged(path, 'file', 'the arrays of the probe', 'nothing there');
+  await refuseForeign(path, 'safetensors');
+  const header = await readSafetensorsHeader(path);
+  const arrays: Float64Array[] = [];
+  for (const name of ARRAYS) arrays.push(await readArray(path, header, name, columns));
+  const [, scale, weights] = arrays;
+  const flat = scale.findIndex((value) => !(value > 0));
+  if (flat >= 0) damaged(path, 'scale', 'numbers > 0', `${scale[flat]} at ${flat}`);
+  if (weights.every((value) => value === 0)) damaged(path, 'weights', 'a direction that is not zero', 'all zeros');
+  return arrays;
+}
+
+async function readArray(
+  path: string,
+  header: SafetensorsHeader,
+  name: string,
+  columns: number,
+): Promise<Float64Array> {
+  const tensor = header.tensors.get(name);
+  if (tensor === undefined) return damaged(path, name, `${columns} numbers`, 'no such tensor');
+  const { dtype, shape } = tensor;
+  if ((dtype !== 'F64' && dtype !== 'F32') || shape.length !== 1 || shape[0] !== columns) {
+    damaged(path, name, `${columns} numbers (F64)`, `${dtype} [${shape.join(', ')}]`);
+  }
+  const values =
+    dtype === 'F64'
+      ? new Float64Array((await readTensorBytes(path, header, name)).buffer)
+      : Float64Array.from((await readFloatRows(path, header, name, [null]))[0]);
+  const bad = values.findIndex((value) => !Number.isFinite(value));
+  if (bad >= 0) damaged(path, name, 'finite numbers', `${values[bad]} at ${bad}`);
+  return values;
+}
+
+function checkModel(path: string, card: ProbeCard, model: ModelInfo['hashes']): void {
+  const names = [...new Set([...Object.keys(card.model.hashes), ...Object.keys(model)])];
+  const differing = names.find((file) => card.model.hashes[file] !== model[file]);
+  if (differing === undefined) return;
+  const short = (hash: string | undefined): string => (hash === undefined ? 'no such file' : `${hash.slice(0, 12)}…`);
+  throw new MismatchError(
+    `${path}: model.hashes.${differing}: expected the model the probe was trained on (${card.model.name}, ${short(card.model.hashes[differing])}), got ${short(model[differing])}. Use that model, or --any-model if you know what you do`,
+  );
 }
