@@ -6,7 +6,8 @@ import { generatePair } from '../environment/generate/generate.ts';
 import { rollOut, type EpisodeLog, type LoggedTurn } from '../environment/rollout.ts';
 import type { Scenario } from '../environment/scenario.ts';
 import { scenarioToRow } from '../environment/scenario-row.ts';
-import { MismatchError, UserError } from '../errors.ts';
+import { CorruptFileError, MismatchError, UserError } from '../errors.ts';
+import { writeFileAtomic } from '../lib/atomic-write.ts';
 import { hashValue } from '../lib/content-hash.ts';
 import { seededRng } from '../lib/rng.ts';
 import { openGenerator } from '../model/open-generator.ts';
@@ -234,10 +235,13 @@ async function openPartial(
     scenarios: scenarios.map(scenarioToRow),
   });
   await mkdir(config.output, { recursive: true });
-  const lines = (await readFile(file, 'utf8').catch(() => '')).split('\n').slice(0, -1);
+  const text = await readFile(file, 'utf8').catch(() => '');
+  const lines = text.split('\n').slice(0, -1);
+  // What follows a torn line must not be glued to it.
+  if (!text.endsWith('\n') && text !== '') await writeFileAtomic(file, lines.map((line) => `${line}\n`).join(''));
   const done = new Map<string, Played>();
   for (const [index, line] of lines.entries()) {
-    const value = JSON.parse(line) as { readonly key: string } | { readonly id: string; readonly item: Played };
+    const value = readLine(file, index, line);
     if ('key' in value) {
       if (value.key !== key)
         throw new MismatchError(
@@ -279,6 +283,21 @@ async function writeTable(path: string, rows: readonly TableRow[]): Promise<void
     Object.fromEntries(Object.entries(row).map(([name, value]) => [name, cell(name, value)])),
   );
   await writeParquet(path, columns, plain);
+}
+
+type PartialLine = { readonly key: string } | { readonly id: string; readonly item: Played };
+
+function readLine(file: string, index: number, line: string): PartialLine {
+  try {
+    return JSON.parse(line) as PartialLine;
+  } catch (error) {
+    throw new CorruptFileError(
+      `${file}: line ${index + 1}: expected JSON, got a damaged line. Remove the file to start again`,
+      {
+        cause: error,
+      },
+    );
+  }
 }
 
 /** In the order of the scenarios. */
