@@ -5,7 +5,14 @@ import { ADAPTERS } from './adapters/table.ts';
 import { asBoolean, asSeed, asText, FieldProblem, isMissing, show } from './cell.ts';
 import { checkUnsafe, firstTurn, readEnd, readReveal, readStep, readWorld } from './labels.ts';
 import type { RawRow } from './rows.ts';
-import { columnOf, duplicateKeyOf, joinKey, readToolSchemas, type SideTables } from './side-tables.ts';
+import {
+  columnOf,
+  duplicateKeyOf,
+  joinKey,
+  readToolSchemas,
+  type ScenarioFacts,
+  type SideTables,
+} from './side-tables.ts';
 
 /** Turns rows of one source into episodes; what a mapping needs once is made once. */
 export type RowReader = (row: RawRow, warn: Warn) => Episode;
@@ -19,6 +26,10 @@ interface Prepared {
   readonly known: ReadonlySet<string>;
   /** One copy of every name that repeats over episodes. */
   readonly intern: (text: string) => string;
+  readonly duplicateKey: (
+    own: readonly (JsonValue | undefined)[],
+    scenario: ScenarioFacts | undefined,
+  ) => string | null;
   readonly sameNames: (names: readonly string[]) => readonly string[];
 }
 
@@ -47,6 +58,20 @@ function listInterner(intern: (text: string) => string): (names: readonly string
   };
 }
 
+/** Episodes of one scenario share its text, so its key is made once. */
+function duplicateKeys(): Prepared['duplicateKey'] {
+  const made = new Map<ScenarioFacts, string | null>();
+  return (own, scenario) => {
+    const texts = scenario?.duplicateTexts ?? [];
+    if (own.length > 0 || scenario === undefined) return duplicateKeyOf([...texts, ...own]);
+    const known = made.get(scenario);
+    if (known !== undefined) return known;
+    const key = duplicateKeyOf(texts);
+    made.set(scenario, key);
+    return key;
+  };
+}
+
 export function rowReader(mapping: Mapping, tables: SideTables): RowReader {
   const intern = interner();
   const prepared: Prepared = {
@@ -56,6 +81,7 @@ export function rowReader(mapping: Mapping, tables: SideTables): RowReader {
     conditions: mapping.condition.rules.map((rule) => ({ pattern: new RegExp(rule.match), name: rule.name })),
     known: new Set(Object.values(mapping.columns).flat()),
     intern,
+    duplicateKey: duplicateKeys(),
     sameNames: listInterner(intern),
   };
   return (row, warn) => toEpisode(row, prepared, warn);
@@ -193,8 +219,7 @@ function toEpisode(row: RawRow, prepared: Prepared, warn: Warn): Episode {
     reportLabel: label === undefined || label === null ? null : intern(label),
     turnCount: turns.length,
     toolNames: turns.map((turn) => prepared.sameNames(turn.calls.map((call) => call.name))),
-    duplicateKey:
-      ownDuplicates.length === 0 ? (scenario?.duplicateKey ?? null) : duplicateKeyOf(ownDuplicates.map(own)),
+    duplicateKey: prepared.duplicateKey(ownDuplicates.map(own), scenario),
     extra: extraColumns(row.values, prepared),
     source: { file: row.file, row: row.row },
     opening: openingOf(

@@ -1,4 +1,4 @@
-import type { DuckDBConnection } from '@duckdb/node-api';
+import type { DuckDBConnection, DuckDBDataChunk } from '@duckdb/node-api';
 import { basename } from 'node:path';
 import { DataError } from '../errors.ts';
 import type { JsonValue } from '../types.ts';
@@ -133,44 +133,70 @@ export async function countParquetRows(file: TableFile): Promise<number> {
   });
 }
 
+/** Numbers (from 0) of the rows that pass, read from the columns of the filter alone. */
+async function matchingRows(connection: DuckDBConnection, file: TableFile, where: string): Promise<number[]> {
+  const result = await connection.runAndReadAll(
+    `SELECT file_row_number FROM read_parquet(${sqlFile(file.path)}, file_row_number = true) WHERE ${where}`,
+  );
+  return result.getRows().map(([number]) => Number(number));
+}
+
+/** Rows to read (from 0), ascending; null = all. */
+async function wantedRows(
+  connection: DuckDBConnection,
+  file: TableFile,
+  where: string,
+  rows: ReadonlySet<number> | undefined,
+): Promise<number[] | null> {
+  if (where === '') return rows === undefined ? null : Array.from(rows, (row) => row - 1).sort((a, b) => a - b);
+  const found = await matchingRows(connection, file, where);
+  return found.filter((row) => rows === undefined || rows.has(row + 1)).sort((a, b) => a - b);
+}
+
+/** One chunk of a result whose first column is the row's number. */
+function* chunkRows(chunk: DuckDBDataChunk, columns: readonly Column[], file: string): Generator<RawRow> {
+  const vectors = Array.from({ length: columns.length + 1 }, (_, index) => chunk.getColumnVector(index));
+  for (let at = 0; at < chunk.rowCount; at += 1) {
+    const values = new Map<string, JsonValue>();
+    let problem: RawRow['problem'] = null;
+    for (const [index, column] of columns.entries()) {
+      try {
+        values.set(column.name, fromDuckDB(vectors[index + 1].getItem(at)));
+      } catch {
+        problem = { field: column.name, message: `${column.name}: expected UTF-8 text, got invalid bytes` };
+      }
+    }
+    yield { file, row: Number(vectors[0].getItem(at)) + 1, values, problem };
+  }
+}
+
 /** Rows in the order of the file. `options.rows` (from 1) and `options.where` are applied by DuckDB. */
 export async function* parquetRows(file: TableFile, options: ReadRowsOptions): AsyncGenerator<RawRow> {
   const all = await parquetColumns(file);
   const columns = all.filter((column) => options.columns === null || options.columns.includes(column.name));
-  const where = options.where?.(all) ?? '';
-  const wanted = options.rows === undefined ? null : [...options.rows].sort((a, b) => a - b);
   const select = ['file_row_number', ...columns.map((column) => sqlName(column.name))].join(', ');
   const name = basename(file.path);
   const { connection, close } = await openDuckDB();
   try {
+    const pages = await planPages(connection, file, options.pageBytes ?? PAGE_BYTES);
+    const wanted = await wantedRows(connection, file, options.where?.(all) ?? '', options.rows);
     let next = 0;
-    for (const page of await planPages(connection, file, options.pageBytes ?? PAGE_BYTES)) {
-      const tests = [`file_row_number BETWEEN ${page.from} AND ${page.to - 1}`];
+    for (const page of pages) {
+      let test = `file_row_number BETWEEN ${page.from} AND ${page.to - 1}`;
       if (wanted !== null) {
-        const here: number[] = [];
-        for (; next < wanted.length && wanted[next] <= page.to; next += 1) here.push(wanted[next] - 1);
-        if (here.length === 0) continue;
-        tests.push(`file_row_number IN (${here.join(', ')})`);
+        const start = next;
+        while (next < wanted.length && wanted[next] < page.to) next += 1;
+        if (next === start) continue;
+        const here = wanted.slice(start, next);
+        // A page that is wanted whole needs no list.
+        if (here.length < page.to - page.from)
+          test = `file_row_number BETWEEN ${here[0]} AND ${here.at(-1)} AND file_row_number IN (${here.join(', ')})`;
       }
-      if (where !== '') tests.push(`(${where})`);
       const result = await connection.stream(
-        `SELECT ${select} FROM read_parquet(${sqlFile(file.path)}, file_row_number = true) WHERE ${tests.join(' AND ')}`,
+        `SELECT ${select} FROM read_parquet(${sqlFile(file.path)}, file_row_number = true) WHERE ${test}`,
       );
-      for (let chunk = await result.fetchChunk(); chunk && chunk.rowCount > 0; chunk = await result.fetchChunk()) {
-        const vectors = Array.from({ length: columns.length + 1 }, (_, index) => chunk.getColumnVector(index));
-        for (let at = 0; at < chunk.rowCount; at += 1) {
-          const values = new Map<string, JsonValue>();
-          let problem: RawRow['problem'] = null;
-          for (const [index, column] of columns.entries()) {
-            try {
-              values.set(column.name, fromDuckDB(vectors[index + 1].getItem(at)));
-            } catch {
-              problem = { field: column.name, message: `${column.name}: expected UTF-8 text, got invalid bytes` };
-            }
-          }
-          yield { file: name, row: Number(vectors[0].getItem(at)) + 1, values, problem };
-        }
-      }
+      for (let chunk = await result.fetchChunk(); chunk && chunk.rowCount > 0; chunk = await result.fetchChunk())
+        yield* chunkRows(chunk, columns, name);
     }
   } catch (error) {
     throw error instanceof DataError ? error : duckdbError(error, file.path);

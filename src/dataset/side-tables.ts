@@ -24,8 +24,8 @@ export interface ScenarioFacts {
   readonly style: string | null;
   readonly family: string | null;
   readonly template: string | null;
-  /** Normalised text of the mapping's `duplicateText` columns of this table, hashed; null = no text. */
-  readonly duplicateKey: string | null;
+  /** The mapping's `duplicateText` columns of this table. Normalised and hashed where an episode asks: most never do. */
+  readonly duplicateTexts: readonly string[];
 }
 
 export const joinKey = (values: readonly (JsonValue | undefined)[]): string =>
@@ -112,7 +112,10 @@ async function readScenarios(inputs: readonly string[], mapping: Mapping): Promi
         style: text('policy_style'),
         family: text('scenario_family'),
         template: text('template'),
-        duplicateKey: duplicateKeyOf(duplicates.map((name) => values.get(name))),
+        duplicateTexts: duplicates.map((name) => {
+          const value = values.get(name);
+          return typeof value === 'string' ? value : '';
+        }),
       };
       const known = out.get(key);
       if (known !== undefined && (known.system !== facts.system || known.user !== facts.user))

@@ -29,8 +29,8 @@ async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
 describe('readMetas', () => {
   it('reads the same episodes from parquet, JSON lines and gzip', async () => {
     const rows = episodeRows(6);
-    const plain = (await metasOf(writeJsonl(rows))).map(({ source: _, ...meta }) => meta);
-    const parquet = (await metasOf(await writeParquet(rows))).map(({ source: _, ...meta }) => meta);
+    const plain = (await metasOf(writeJsonl(rows))).map(({ source: _source, ...meta }) => meta);
+    const parquet = (await metasOf(await writeParquet(rows))).map(({ source: _source, ...meta }) => meta);
     expect(parquet).toEqual(plain);
     expect(plain.map((meta) => meta.unsafe)).toEqual([1, null, 1, null, 1, null]);
     expect(plain[0]).toMatchObject({

@@ -67,7 +67,7 @@ describe('message lists', () => {
     // Arguments as text are kept beside what they say; the other format logs no text.
     const withoutText = a.turns.map((turn) => ({
       ...turn,
-      calls: turn.calls.map(({ argumentsText: _, ...call }) => call),
+      calls: turn.calls.map(({ argumentsText: _text, ...call }) => call),
     }));
     expect(b.turns).toEqual(withoutText);
     expect([b.opening, b.after, b.tools]).toEqual([a.opening, a.after, a.tools]);
