@@ -10,7 +10,7 @@ export function childPath(name: string): string {
   );
 }
 
-/** Starts a child whose messages may hold typed arrays. Its stderr is kept (last 4,000 characters) to tell why it died. */
+/** Starts a child whose messages may hold typed arrays. `lastWords`: the last line of its stderr that is no stack. */
 export function startChild(file: string): { readonly child: ChildProcess; readonly lastWords: () => string } {
   const child = fork(file, { serialization: 'advanced', stdio: ['ignore', 'ignore', 'pipe', 'ipc'], execArgv: [] });
   let words = '';
@@ -18,7 +18,13 @@ export function startChild(file: string): { readonly child: ChildProcess; readon
   child.stderr?.on('data', (text: string) => {
     words = (words + text).slice(-4000);
   });
-  return { child, lastWords: () => words.trim() };
+  return { child, lastWords: () => lastLine(words) };
+}
+
+/** V8 and libc end with stacks of addresses and frames; what went wrong stands before them. */
+function lastLine(text: string): string {
+  const lines = text.split('\n').map((line) => line.trim());
+  return lines.findLast((line) => line !== '' && !/^(at |\d+: |-{3,}|#)/.test(line)) ?? '';
 }
 
 /** Resident memory of a process and its peak, in bytes; null where the system does not say (other than Linux). */

@@ -166,7 +166,7 @@ function createConnection(options: ReplayerOptions): Connection {
       const exited = (code: number | null, reason: string | null): void => {
         const how =
           overCap > 0 ? 'was ended' : reason === null ? `ended with exit code ${code}` : `was killed by ${reason}`;
-        const words = lastWords().split('\n').at(-1) ?? '';
+        const words = lastWords();
         const text =
           overCap > 0
             ? `the model process used ${mib(overCap)} MiB, more than the cap of ${mib(cap ?? 0)} MiB, and ${how}. Raise the cap, or lower the chunk size.`

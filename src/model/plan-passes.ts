@@ -12,7 +12,7 @@ export interface Pass {
   /** Token range computed; [0, start) is held in the state. */
   readonly start: number;
   readonly end: number;
-  /** Ascending positions strictly inside (start, end) where a later pass branches off: where to keep a state that cannot be rewound. */
+  /** Ascending positions in (start, end] where a later pass branches off: where to keep a state that cannot be rewound. */
   readonly branches: readonly number[];
   /** Ascending distinct positions in [start, end) whose rows are wanted, and who gets each. */
   readonly wanted: Int32Array;
@@ -66,7 +66,7 @@ export function planPasses(sequences: readonly ReplaySequence[], reuse: 'prefix'
       shared = Math.min(shared, common[j] ?? 0);
       if (shared <= start) break;
       sharers.push({ sequence: order[j], shared });
-      if (shared < end) branches.add(shared);
+      branches.add(shared);
     }
     passes.push(
       makePass(

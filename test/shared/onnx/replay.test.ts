@@ -38,11 +38,20 @@ afterAll(() =>
   ),
 );
 
-/** The two golden sequences, a fork of the first after 9 tokens, and a prefix of it. */
+/** The two golden sequences, a fork of the first after 9 tokens, a prefix of it, and three ways on from its fourth token. */
 function sequencesOf(f: Fixture): Int32Array[] {
   const a = f.tensors.get('seq0.input_ids') as Int32Array;
   const b = f.tensors.get('seq1.input_ids') as Int32Array;
-  return [a, b, Int32Array.of(...a.subarray(0, 9), 7, 8, 9), a.subarray(0, 12)];
+  const stem = a.subarray(0, 4);
+  return [
+    a,
+    b,
+    Int32Array.of(...a.subarray(0, 9), 7, 8, 9),
+    a.subarray(0, 12),
+    stem,
+    Int32Array.of(...stem, 11, 12, 13),
+    Int32Array.of(...stem, 21, 22),
+  ];
 }
 
 describe('each tap equals the golden hidden state, in every chunk, thread and sharing setting', () => {
