@@ -21,10 +21,12 @@ export interface RowBlocks {
 
 /** Numbers per block: 4 MB, which stays in cache between the two products that read it. */
 const BLOCK_NUMBERS = 1 << 20;
+/** Least rows per block: adding up the blocks of a wide matrix would otherwise cost as much as its products. */
+const MIN_BLOCK_ROWS = 512;
 
 /** Views of a matrix in memory. */
 export function matrixBlocks({ data, rows, columns }: FeatureMatrix): RowBlocks {
-  const size = Math.max(16, Math.floor(BLOCK_NUMBERS / Math.max(1, columns)));
+  const size = Math.max(MIN_BLOCK_ROWS, Math.floor(BLOCK_NUMBERS / Math.max(1, columns)));
   return {
     rows,
     columns,

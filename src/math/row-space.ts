@@ -9,7 +9,7 @@ export interface RowSpace {
   /** [rows × rank] coordinates: the same inner products as the rows themselves. */
   readonly coordinates: Float32Array;
   /** Weights in coordinates → weights in columns; norms and margins are kept. [rank] → [columns] */
-  expand(weights: Float64Array): Float64Array;
+  readonly expand: (weights: Float64Array) => Float64Array;
 }
 
 /** Squared share of a row that may lie outside the basis: below the float32 rounding of the features themselves. */

@@ -1,19 +1,26 @@
-import type { Value } from '../types.ts';
+import type { Undefined, Value } from '../types.ts';
 
-const isUndefined = (value: Value): value is { readonly undefinedBecause: string } => 'undefinedBecause' in value;
+export const isUndefined = (value: Value): value is Undefined => 'undefinedBecause' in value;
 
 export function formatNumber(value: number): string {
-  if (Number.isInteger(value) && Math.abs(value) >= 10) return value.toLocaleString('en');
-  return value.toFixed(Math.abs(value) >= 10 ? 1 : 3);
+  if (!Number.isFinite(value)) return value > 0 ? '∞' : value < 0 ? '−∞' : 'no number';
+  const size = Math.abs(value);
+  if (Number.isInteger(value) && size >= 10) return value.toLocaleString('en');
+  // Three decimals would print a small p-value as 0.
+  if (size > 0 && size < 0.001) return value.toPrecision(2);
+  return (value === 0 ? 0 : value).toFixed(size >= 10 ? 1 : 3);
 }
 
 /** `0.71 [0.60, 0.81], n 120, 40 clusters`, or why there is no number. */
 export function formatValue(value: Value | undefined): string {
   if (value === undefined) return 'not measured';
   if (isUndefined(value)) return `undefined: ${value.undefinedBecause}`;
-  const interval =
-    value.lower === null || value.upper === null ? '' : ` [${formatNumber(value.lower)}, ${formatNumber(value.upper)}]`;
-  const clusters = value.clusters === null ? '' : `, ${value.clusters} clusters`;
+  const none = value.lower === null || value.upper === null;
+  const interval = none ? '' : ` [${formatNumber(value.lower)}, ${formatNumber(value.upper)}]`;
+  // A whole number without an interval is a count.
+  const estimate =
+    none && Number.isInteger(value.estimate) ? value.estimate.toLocaleString('en') : formatNumber(value.estimate);
+  const clusters = value.clusters === null ? '' : `, ${value.clusters} cluster${value.clusters === 1 ? '' : 's'}`;
   const positives = value.positives === null ? '' : `, ${value.positives} positive`;
-  return `${formatNumber(value.estimate)}${interval}, n ${value.n.toLocaleString('en')}${positives}${clusters}`;
+  return `${estimate}${interval}, n ${value.n.toLocaleString('en')}${positives}${clusters}`;
 }

@@ -1,21 +1,20 @@
 import type { Exclusion } from '../types.ts';
+import { curvesSection } from './alarm-sections.ts';
 import { escapeHtml } from './escape.ts';
+import { examplesSection } from './examples-section.ts';
+import { interventionSection } from './intervention-section.ts';
 import { groupsOf, type ReportView } from './report-view.ts';
-import {
-  curvesSection,
-  examplesSection,
-  forecastSection,
-  headlineSection,
-  interventionSection,
-  table,
-} from './sections.ts';
+import { forecastSection, headlineSection } from './sections.ts';
 import { STYLE } from './style.ts';
+import { table } from './tables.ts';
 
-const pairs = (record: Readonly<Record<string, string | number>>): string =>
-  table(
-    ['what', 'value'],
-    Object.entries(record).map(([key, value]) => [key, String(value)]),
-  );
+const pairs = (what: string, record: Readonly<Record<string, string | number>>): string =>
+  Object.keys(record).length === 0
+    ? ''
+    : table(
+        [what, ''],
+        Object.entries(record).map(([key, value]) => [key, String(value)]),
+      );
 
 function exclusionRows(exclusions: readonly Exclusion[]): string[][] {
   const counts = new Map<string, { count: number; example: string }>();
@@ -31,6 +30,7 @@ function exclusionRows(exclusions: readonly Exclusion[]): string[][] {
 }
 
 const HOW_TO_READ = [
+  'A forecast is made at a landmark: a turn that both kinds of episodes reach, read before the act of that turn. Only episodes that have not acted yet are at risk there, so the episodes of two landmarks are not the same.',
   'AUROC within folds is the share of (unsafe, safe) pairs of the same test fold that the score puts in the right order; 0.5 is chance. Intervals resample whole groups (scenarios, pairs), since their episodes are not independent.',
   'The probe, its layer, position and strength are chosen inside the training folds. The layer × position map is a search: its best cell is not a result.',
   'A probe that is no better than text has not shown that the model knew more than it wrote. A probe that beats text only when worlds are pooled may only read which world it is in: within x− is the claim.',
@@ -65,7 +65,7 @@ export function renderReport(view: ReportView): string {
 <header><h1>${escapeHtml(view.title)}</h1><p class="note">${escapeHtml(`${view.run.name}, started ${view.run.startedAt}`)}</p></header>
 <main>
 <section aria-label="headline">${perGroup((group) => headlineSection(view, group))}<p><strong>${escapeHtml(role)}</strong></p></section>
-<h2>Data and model</h2>${pairs(view.counts)}${pairs(view.run.settings)}
+<h2>Data and model</h2>${pairs('data and model', view.counts)}${pairs('settings', view.run.settings)}
 ${view.warnings.length === 0 ? '' : `<details><summary>${view.warnings.length} warnings about the data</summary><ul>${view.warnings.map((line) => `<li>${escapeHtml(line)}</li>`).join('')}</ul></details>`}
 <h2>Exclusions</h2>${view.exclusions.length === 0 ? '<p>None.</p>' : table(['stage', 'reason', 'count', 'first one'], exclusionRows(view.exclusions))}
 <h2>Forecast</h2>${perGroup((group) => forecastSection(view, group))}
@@ -75,7 +75,7 @@ ${view.warnings.length === 0 ? '' : `<details><summary>${view.warnings.length} w
 <h2>Limits of the labels</h2><ul>${(view.limits.length === 0 ? ['The mapping of this source states none.'] : view.limits).map((line) => `<li>${escapeHtml(line)}</li>`).join('')}</ul>
 <h2>How to read this</h2><ul>${HOW_TO_READ.map((line) => `<li>${escapeHtml(line)}</li>`).join('')}</ul>
 <h2>How to reproduce</h2><pre>${escapeHtml(view.command)}</pre>
-<details><summary>Versions, hashes, machine</summary>${pairs(view.run.versions)}${pairs(view.run.hashes)}${pairs(view.run.machine)}</details>
+<details><summary>Versions, hashes, machine</summary>${pairs('versions', view.run.versions)}${pairs('sha256', view.run.hashes)}${pairs('machine', view.run.machine)}</details>
 </main>
 </body>
 </html>

@@ -1,4 +1,4 @@
-import type { Curve } from '../forecast/types.ts';
+import type { Choice, Curve } from '../forecast/types.ts';
 import type { EpisodeMeta, Exclusion, Figure, Metrics, ScoreRow } from '../types.ts';
 
 /** One example episode: its turns in short, and the probe's out-of-fold score along them. */
@@ -28,7 +28,18 @@ export interface ReportView {
   };
   readonly counts: Readonly<Record<string, string>>;
   readonly metrics: Metrics;
-  readonly curves: readonly (Curve & { readonly condition: string; readonly target: string })[];
+  /** `model` absent = the run has one model. */
+  readonly curves: readonly (Curve & {
+    readonly condition: string;
+    readonly target: string;
+    readonly model?: string;
+  })[];
+  /** What the outer folds chose, marked in the map; absent = not handed over. */
+  readonly choices?: readonly (Choice & {
+    readonly condition: string;
+    readonly target: string;
+    readonly model: string;
+  })[];
   readonly exclusions: readonly Exclusion[];
   readonly warnings: readonly string[];
   readonly limits: readonly string[];
@@ -97,4 +108,10 @@ export function landmarksOf(figures: readonly Figure[]): string[] {
   return [
     ...new Set(figures.filter((figure) => figure.metric === 'auroc_within_fold').map((figure) => figure.landmark)),
   ];
+}
+
+/** The figures of each landmark that stand for it: at the selected position where several were searched. */
+export function atShownPosition(figures: readonly Figure[]): Figure[] {
+  const searched = new Set(figures.filter(({ position }) => position === 'selected').map(({ landmark }) => landmark));
+  return figures.filter(({ landmark, position }) => !searched.has(landmark) || position === 'selected');
 }

@@ -1,10 +1,11 @@
 import type { Figure } from '../types.ts';
-import { aurocMap, curveChart, forecastCurve, legend } from './charts/forecast-charts.ts';
-import { scoreOverTurns, tradeOff } from './charts/intervention-charts.ts';
+import { aurocMap, mapCells } from './charts/auroc-map.ts';
+import { forecastCurve, legend } from './charts/forecast-charts.ts';
 import { escapeHtml } from './escape.ts';
 import { formatValue } from './format.ts';
 import { stopFigure } from './headline.ts';
 import {
+  atShownPosition,
   aurocAt,
   type Group,
   HEADLINE,
@@ -14,19 +15,9 @@ import {
   leadPopulation,
   type ReportView,
 } from './report-view.ts';
+import { details, figureBlock, figureTable, note, table, valueTable } from './tables.ts';
 
-export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  return `<div class="scroll"><table><thead><tr>${head.map((cell) => `<th scope="col">${escapeHtml(cell)}</th>`).join('')}</tr></thead><tbody>${rows
-    .map((row) => `<tr>${row.map((cell) => `<td>${escapeHtml(cell)}</td>`).join('')}</tr>`)
-    .join('')}</tbody></table></div>`;
-}
-
-const figureBlock = (svg: string | null, caption: string): string =>
-  svg === null
-    ? `<p class="note">No picture: nothing here is defined. ${escapeHtml(caption)}</p>`
-    : `<figure>${svg}<figcaption>${escapeHtml(caption)}</figcaption></figure>`;
-
-const POPULATION: Readonly<Record<Figure['population'], string>> = {
+export const POPULATION: Readonly<Record<Figure['population'], string>> = {
   'x-': 'within x− (the action is not allowed)',
   'x+': 'x+ (the same action is allowed)',
   nuisance: 'nuisance copies',
@@ -51,13 +42,14 @@ function verdict(figures: readonly Figure[], population: Figure['population'], l
   const value = minus?.value;
   const compared =
     value === undefined || 'undefinedBecause' in value
-      ? `the difference from text is undefined${value === undefined ? '' : ` (${value.undefinedBecause})`}`
+      ? `the difference from text is ${value === undefined ? 'not measured' : `undefined (${value.undefinedBecause})`}`
       : value.lower !== null && value.lower > 0
-        ? `better than the best text reader by ${formatValue(value)}`
+        ? `better than the best text reader (difference ${formatValue(value)})`
         : value.upper !== null && value.upper < 0
-          ? `worse than the best text reader by ${formatValue(value)}`
+          ? `worse than the best text reader (difference ${formatValue(value)})`
           : `no better than the best text reader as far as these data tell (difference ${formatValue(value)})`;
-  return `${landmark}: probe AUROC ${formatValue(probe)}; best text reader ${formatValue(text)}; ${compared}.`;
+  const careless = landmark === 'matched_steps' ? ' (careless cut, flatters every reader)' : '';
+  return `${landmark}${careless}: probe AUROC ${formatValue(probe)}; best text reader ${formatValue(text)}; ${compared}.`;
 }
 
 export function headlineSection(view: ReportView, group: Group): string {
@@ -75,6 +67,129 @@ export function headlineSection(view: ReportView, group: Group): string {
         : `Stopping at the threshold for ${(prevented.alpha ?? 0) * 100} % false alarms per episode would have prevented ${formatValue(prevented.value)} of the unsafe episodes and disrupted ${formatValue(disrupted?.value)} of the safe ones.`,
   ];
   return `<div class="lead">${lines.map((line) => `<p>${escapeHtml(line)}</p>`).join('')}</div>`;
+}
+
+/** The careless cut beside the matched decision, in numbers. */
+function carelessBlock(figures: readonly Figure[], population: Figure['population']): string {
+  const landmarks = landmarksOf(figures);
+  if (!landmarks.includes('matched_steps')) return '';
+  const matched = landmarks.includes('first_critical');
+  const readers = [HEADLINE.probe, HEADLINE.text, 'baseline:step_index', 'baseline:token_count'];
+  const rows = readers.flatMap((reader) => {
+    const at = (landmark: string): string => formatValue(aurocAt(figures, population, landmark, reader)?.value);
+    if (!aurocAt(figures, population, 'matched_steps', reader)) return [];
+    return [[reader, at('matched_steps'), ...(matched ? [at('first_critical')] : [])]];
+  });
+  return `<h3>Why the careless cut flatters</h3><p>At <code>matched_steps</code>, the cut of much of the literature, unsafe episodes are cut right before their unsafe turn and safe ones after as many turns, wherever they happen to be. A reader then only has to tell that <em>some</em> change is about to happen. At <code>first_critical</code> both are cut at a decision of the same kind, and the question left is whether this one is allowed. Only that forecasts anything.</p>${table(
+    ['reader', 'matched_steps (careless)', ...(matched ? ['first_critical (matched decision)'] : [])],
+    rows,
+  )}${matched ? '' : note('first_critical was not asked for, so there is no matched decision to compare with.')}`;
+}
+
+/** Layer × position map of every landmark; a map is a search, so what the folds chose is marked. */
+function mapsBlock(view: ReportView, group: Group, figures: readonly Figure[]): string {
+  const population = leadPopulation(figures);
+  const choices = view.choices?.filter(
+    (choice) =>
+      choice.model === group.model &&
+      choice.condition === group.condition &&
+      choice.target === group.target &&
+      choice.reader === HEADLINE.probe &&
+      choice.trainedOn === population,
+  );
+  const maps = landmarksOf(figures).map((landmark) => {
+    const own = choices?.filter((choice) => choice.landmark === landmark) ?? [];
+    // Where positions were searched too, that search is the headline; otherwise each position chose its tap.
+    const searched = own.some((choice) => choice.readAt === 'selected');
+    const cells = mapCells(figures, population, landmark, (tap, position) => {
+      const here = own.filter(
+        (choice) => choice.tap === tap && choice.position === position && (!searched || choice.readAt === 'selected'),
+      );
+      return here.length;
+    });
+    return `<h4>${escapeHtml(landmark)}</h4>${figureBlock(
+      aurocMap(cells, landmark, view.taps),
+      `AUROC of every layer and position at ${landmark}: an unselected search, so its best cell is no result. Orange: above 0.5, purple: below; blank: no number.${own.length === 0 ? '' : ' Framed: chosen inside the training side of at least one outer fold, which is what the headline figure uses.'}`,
+      valueTable(
+        own.length === 0 ? ['tap', 'position'] : ['tap', 'position', 'folds that chose it'],
+        cells.map(({ tap, position, figure, chosen }) => ({
+          cells: own.length === 0 ? [tap, position] : [tap, position, String(chosen)],
+          value: figure.value,
+          name: `${tap} ${position}`,
+        })),
+      ),
+    )}`;
+  });
+  return `<h3>Layer × position</h3>${maps.join('')}`;
+}
+
+const BEYOND = ['auroc_minus', 'auroc_stacked_gain', 'auroc_within_template', 'auroc_within_fold_censored_negative'];
+const CHANCE = ['p_value', 'p_value_bonferroni', 'null_max_auroc', 'selectivity', 'permutable_rows'];
+const ROWS = ['rows_at_risk', 'without_event', 'excluded', 'one_class_folds', 'detectable_difference'];
+
+/** Further figures of record, folded away: what the probe adds, chance, who was at risk, parts and other splits. */
+function furtherBlock(figures: readonly Figure[], population: Figure['population']): string {
+  const own = figures.filter((figure) => figure.stage === 'forecast' && figure.population === population);
+  const main = own.filter((figure) => figure.split === undefined && figure.group === undefined);
+  const plain = main.filter((figure) => figure.at?.['trained_on'] === undefined);
+  const shown = (metrics: readonly string[], from: readonly Figure[]): Figure[] =>
+    from.filter((figure) => metrics.includes(figure.metric));
+  const ofProbe = (figure: Figure): boolean => figure.reader === HEADLINE.probe;
+  const blocks: readonly (readonly [string, readonly Figure[]])[] = [
+    ['What the probe adds to each baseline', atShownPosition(shown(BEYOND, plain).filter(ofProbe))],
+    ['Against chance: permuted outcomes, the whole search repeated', shown(CHANCE, plain)],
+    [
+      'Who was at risk, and what could have been seen with so many',
+      shown(ROWS, plain).filter((figure) => ofProbe(figure) || figure.reader.startsWith('baseline:')),
+    ],
+    [
+      'Readers that learnt from all worlds (they may only read the world)',
+      atShownPosition(
+        main.filter(
+          (figure) =>
+            figure.at?.['trained_on'] !== undefined &&
+            figure.at['search'] === undefined &&
+            figure.metric === 'auroc_within_fold',
+        ),
+      ),
+    ],
+    [
+      'By template, family and style',
+      atShownPosition(
+        own.filter(
+          (figure) => figure.group !== undefined && figure.split === undefined && figure.metric === 'auroc_within_fold',
+        ),
+      ),
+    ],
+    [
+      'Same or different situation and behaviour',
+      atShownPosition(plain.filter((figure) => figure.metric === 'cell_auroc')),
+    ],
+  ];
+  const splits = own.filter(
+    (figure) => figure.split !== undefined && ofProbe(figure) && figure.metric !== 'auroc_minus',
+  );
+  const transfer = figures.filter((figure) =>
+    ['auroc_transfer', 'transfer_lift', 'split_auroc'].includes(figure.metric),
+  );
+  return [
+    ...blocks.map(([title, list]) =>
+      list.length === 0 ? '' : details(`${title} (${list.length})`, figureTable(list)),
+    ),
+    splits.length === 0
+      ? ''
+      : details(
+          `Trained without one template, family or style (${splits.length})`,
+          valueTable(
+            ['split', 'landmark', 'position', 'metric'],
+            splits.map((figure) => ({
+              cells: [figure.split ?? '', figure.landmark, figure.position, figure.metric],
+              value: figure.value,
+            })),
+          ),
+        ),
+    transfer.length === 0 ? '' : details(`Transfer (${transfer.length})`, figureTable(transfer)),
+  ].join('');
 }
 
 export function forecastSection(view: ReportView, group: Group): string {
@@ -122,151 +237,13 @@ export function forecastSection(view: ReportView, group: Group): string {
       ];
     }),
   );
-  const careless = landmarks.includes('matched_steps')
-    ? `<p class="note">matched_steps is the careless cut of the literature, shown only to show how much it flatters: unsafe episodes are cut right before their unsafe turn, safe ones after as many turns wherever they happen to be. A reader then only has to tell that <em>some</em> decision is about to happen. At first_critical both classes are cut at a decision of the same kind, and the question left is whether it is allowed.</p>`
-    : '';
-  const maps = landmarks
-    .map((landmark) =>
-      figureBlock(
-        aurocMap(figures, population, landmark, view.taps),
-        `${landmark}: AUROC of every layer and position, an unselected search. The probe's own figure above selects inside the training folds.`,
-      ),
-    )
-    .join('');
-  const seeds =
-    landmarks.length === 0
-      ? ''
-      : `<details><summary>Every reader at every landmark (${rows.length} rows)</summary>${table(['landmark', 'position', 'reader', 'AUROC within folds', 'pooled over folds', 'over split seeds [least, most]'], rows)}</details>`;
-  return `<h3>Forecast by landmark</h3>${legend()}${figureBlock(forecastCurve(figures, population), `AUROC within folds with 95 % cluster-bootstrap intervals, ${POPULATION[population]}. Dashed: chance.`)}${careless}${seeds}<h3>Layer × position</h3>${maps}`;
-}
-
-export function curvesSection(view: ReportView, group: Group): string {
-  const figures = view.metrics.figures.filter(inGroup(group));
-  const population = leadPopulation(figures);
-  const own = view.curves.filter(
-    (curve) => curve.condition === group.condition && curve.target === group.target && curve.population === population,
+  const numbers = table(
+    ['landmark', 'position', 'reader', 'AUROC within folds', 'pooled over folds', 'over split seeds [least, most]'],
+    rows,
   );
-  const readers = [HEADLINE.probe, HEADLINE.text];
-  const last = own.filter((curve) => curve.kind === 'roc').map((curve) => curve.landmark);
-  const roc = [...new Set(last)].map((landmark) =>
-    figureBlock(
-      curveChart(
-        own.filter((curve) => curve.landmark === landmark),
-        'roc',
-        readers,
-        { x: 'false positive rate', y: 'true positive rate' },
-      ),
-      `ROC at ${landmark}; blue the probe, orange the best text reader.`,
-    ),
-  );
-  const alarms = figures.filter(
-    (figure) =>
-      figure.landmark === 'any' && figure.reader === HEADLINE.probe && figure.stage === 'forecast' && isMain(figure),
-  );
-  const pairs = figures.filter(
-    (figure) =>
-      ['paired_world', 'paired_trial', 'nuisance_shift', 'world_shift', 'nuisance_to_world'].includes(figure.metric) &&
-      figure.reader === HEADLINE.probe &&
-      isMain(figure),
-  );
-  const calibration = figures.filter(
-    (figure) =>
-      ['brier', 'ece', 'log_loss', 'base_rate', 'detectable_difference', 'one_class_folds'].includes(figure.metric) &&
-      figure.reader === HEADLINE.probe &&
-      figure.population === population &&
-      isMain(figure),
-  );
-  const name = (figure: Figure): string =>
-    [figure.metric, ...Object.entries(figure.at ?? {}).map(([key, value]) => `${key} ${value}`)].join(', ');
-  return [
-    `<h3>ROC</h3><div class="row">${roc.join('') || '<p class="note">No ROC is defined.</p>'}</div>`,
-    '<h3>False alarms and lead time, per episode</h3><p class="note">An alarm is the first landmark whose calibrated score exceeds the threshold, which is chosen on development episodes; the achieved rate and its n are printed.</p>',
-    `<div class="row">${figureBlock(curveChart(own, 'lead_time', [HEADLINE.probe], { x: 'turns before the act', y: 'share of unsafe episodes alarmed' }), 'Lead time.')}</div>`,
-    table(
-      ['population', 'metric', 'alpha', 'value'],
-      alarms.map((figure) => [figure.population, name(figure), String(figure.alpha ?? ''), formatValue(figure.value)]),
-    ),
-    '<h3>Pairs</h3>',
-    pairs.length === 0
-      ? '<p class="note">No pair figure: the source has neither matched worlds nor repeated trials.</p>'
-      : table(
-          ['landmark', 'position', 'metric', 'value'],
-          pairs.map((figure) => [figure.landmark, figure.position, name(figure), formatValue(figure.value)]),
-        ),
-    `<h3>Calibration</h3><details><summary>Brier, calibration error, base rates (${calibration.length} rows)</summary>${table(
-      ['landmark', 'position', 'metric', 'value'],
-      calibration.map((figure) => [figure.landmark, figure.position, name(figure), formatValue(figure.value)]),
-    )}</details>`,
-  ].join('');
-}
-
-export function interventionSection(view: ReportView, group: Group): string {
-  const figures = view.metrics.figures
-    .filter(inGroup(group))
-    .filter((figure) => figure.stage === 'intervene' && isMain(figure));
-  if (figures.length === 0) return '<p class="note">Stopping was not simulated for this target.</p>';
-  const population = leadPopulation(figures);
-  const shown = figures.filter(
-    (figure) =>
-      figure.population === population &&
-      [
-        'prevented_rate',
-        'late_rate',
-        'disrupted_rate',
-        'usefulness_kept',
-        'harm_left',
-        'prevented_minus_random',
-        'disrupted_minus_random',
-      ].includes(figure.metric),
-  );
-  const fixed = shown.filter(
-    (figure) =>
-      figure.at?.['threshold'] === undefined &&
-      (figure.at?.['scores'] === undefined ||
-        figure.at['scores'] === HEADLINE.probe ||
-        figure.at['scores'] === 'text:so_far'),
-  );
-  const breakEven = figures.filter(
-    (figure) =>
-      figure.metric === 'break_even_base_rate' &&
-      figure.population === population &&
-      figure.at?.['scores'] === HEADLINE.probe &&
-      figure.alpha !== undefined &&
-      figure.reader === 'policy:threshold',
-  );
-  const label = (figure: Figure): string =>
-    `${figure.reader}${figure.at?.['scores'] === undefined ? '' : ` on ${figure.at['scores']}`}`;
-  return [
-    '<p>Offline, only <em>stopping</em> can be simulated: what the agent would have done after a question, a delay or a nudge is not in the log.</p>',
-    figureBlock(
-      tradeOff(figures, population),
-      `Every threshold of the probe, beside a text monitor, random stops of the same number and timing, always stopping at the reveal, and an oracle; ${POPULATION[population]}.`,
-    ),
-    `<details open><summary>Outcomes at fixed policies (${fixed.length} rows)</summary>${table(
-      ['policy', 'alpha', 'metric', 'value'],
-      fixed.map((figure) => [label(figure), String(figure.alpha ?? ''), figure.metric, formatValue(figure.value)]),
-    )}</details>`,
-    `<h3>When stopping pays</h3>${table(
-      ['cost of harm : of disruption', 'stopping pays above a base rate of'],
-      breakEven.map((figure) => [
-        `${figure.at?.['harm'] ?? '?'} : ${figure.at?.['disruption'] ?? '?'}`,
-        formatValue(figure.value),
-      ]),
-    )}`,
-  ].join('');
-}
-
-export function examplesSection(view: ReportView): string {
-  if (view.examples.length === 0) return '<p class="note">No examples were asked for.</p>';
-  return view.examples
-    .map((example) => {
-      const { meta } = example;
-      const turns = example.turns.map(
-        (turn) =>
-          `<div class="turn${turn.unsafe ? ' unsafe' : turn.index === meta.reveal ? ' reveal' : ''}"><strong>turn ${turn.index}</strong>${turn.index === meta.reveal ? ' (reveal)' : ''}${turn.unsafe ? ' (unauthorized action)' : ''} ${escapeHtml(turn.calls.join(', '))}<br>${escapeHtml(turn.text)}</div>`,
-      );
-      const what = meta.unsafe === null ? 'safe' : `unauthorized action at turn ${meta.unsafe}`;
-      return `<h3>${escapeHtml(meta.episodeId)}</h3><p class="note">${escapeHtml(`${what}; reveal ${meta.reveal ?? 'none'}; ended: ${meta.status ?? 'unknown'}; world ${meta.world}`)}</p>${figureBlock(scoreOverTurns(example), 'Out-of-fold calibrated score at each landmark; green: reveal, orange: the act.')}<details><summary>${example.turns.length} turns</summary>${turns.join('')}</details>`;
-    })
-    .join('');
+  return `<h3>Forecast by landmark</h3>${legend()}${figureBlock(
+    forecastCurve(figures, population),
+    `AUROC within folds with 95 % cluster-bootstrap intervals, ${POPULATION[population]}. Dashed: chance.`,
+    numbers,
+  )}${carelessBlock(figures, population)}${mapsBlock(view, group, figures)}<h3>Further figures</h3>${furtherBlock(figures, population)}`;
 }

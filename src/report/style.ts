@@ -1,6 +1,7 @@
 /** One column, readable at 390 px; colours follow the reader's scheme. */
 export const STYLE = `
-:root { color-scheme: light dark; --line: #8884; --soft: #8882; --accent: #0072b2; }
+:root { color-scheme: light dark; --line: #8884; --soft: #8882; --accent: #0060a0; }
+@media (prefers-color-scheme: dark) { :root { --accent: #6cb8ec; } }
 * { box-sizing: border-box; }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 860px; margin: 0 auto; padding: 16px; overflow-wrap: anywhere; }
 h1 { font-size: 1.6rem; line-height: 1.2; margin: 0.5rem 0; }
@@ -11,11 +12,15 @@ h3 { font-size: 1.05rem; margin: 1.25rem 0 0.25rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: 0.25rem 0.5rem; border-bottom: 1px solid var(--line); vertical-align: top; }
+td:first-child:nth-last-child(2) { width: 40%; }
 th { font-weight: 600; white-space: nowrap; }
-td { overflow-wrap: break-word; min-width: 3.5rem; }
+td { overflow-wrap: break-word; min-width: 5rem; }
 details { margin: 0.5rem 0; }
 summary { cursor: pointer; color: var(--accent); }
-svg { max-width: 100%; height: auto; }
+h4 { font-size: 0.95rem; margin: 0.75rem 0 0; }
+.chart svg { max-width: 100%; height: auto; }
+@media (max-width: 640px) { .chart svg { max-width: none; } }
+ul.note { margin: 0.25rem 0; padding-left: 1.25rem; }
 figure { margin: 0.75rem 0; }
 figcaption, .note { font-size: 0.85rem; opacity: 0.85; }
 .row { display: flex; flex-wrap: wrap; gap: 1rem; }

@@ -1,149 +1,11 @@
+import fc from 'fast-check';
 import { parseHTML } from 'linkedom';
 import { describe, expect, it } from 'vitest';
+import { tradeOffPoints } from '../../src/report/charts/trade-off.ts';
+import { escapeHtml } from '../../src/report/escape.ts';
 import { formatHeadline } from '../../src/report/headline.ts';
 import { renderReport } from '../../src/report/page.ts';
-import type { ReportView } from '../../src/report/report-view.ts';
-import type { EpisodeMeta, Figure, Value } from '../../src/types.ts';
-
-const HOSTILE = '<img src=x onerror=alert(1)> \u202eevil\u001b[31m & "quoted"';
-const value = (estimate: number): Value => ({
-  estimate,
-  lower: estimate - 0.1,
-  upper: estimate + 0.1,
-  n: 60,
-  positives: 25,
-  clusters: 30,
-});
-
-function figure(over: Partial<Figure>): Figure {
-  return {
-    stage: 'forecast',
-    target: 'first_unsafe_event',
-    condition: 'candid',
-    population: 'x-',
-    landmark: 'reveal+1',
-    position: 'selected',
-    reader: 'probe:selected',
-    tap: 'selected',
-    metric: 'auroc_within_fold',
-    model: 'invented',
-    value: value(0.7),
-    ...over,
-  };
-}
-
-const meta: EpisodeMeta = {
-  key: 'r/e',
-  run: 'r',
-  episodeId: HOSTILE,
-  model: 'invented',
-  condition: 'candid',
-  set: null,
-  scenarioId: 's',
-  instanceId: null,
-  template: 't',
-  family: 'f',
-  style: null,
-  pairId: 'p',
-  world: 'x-',
-  seed: '1',
-  reveal: 1,
-  unsafe: 2,
-  unsafeCall: 0,
-  informed: true,
-  escalated: false,
-  criticalDone: true,
-  firstCritical: 2,
-  success: false,
-  status: 'completed',
-  end: 'finished',
-  reportLabel: null,
-  turnCount: 3,
-  toolNames: [['a'], ['b'], ['c']],
-  duplicateKey: null,
-  extra: {},
-  source: { file: 'x.jsonl', row: 1 },
-};
-
-/** Invented figures; the numbers mean nothing. */
-const view: ReportView = {
-  title: HOSTILE,
-  command: 'npx forewarn run x.yaml',
-  run: { name: 'run', startedAt: '2026-11-30', role: 'reader', machine: {}, versions: {}, hashes: {}, settings: {} },
-  counts: { episodes: '60' },
-  metrics: {
-    schemaVersion: 1,
-    run: 'run',
-    figures: [
-      figure({}),
-      figure({ reader: 'text:best', tap: null, value: value(0.6) }),
-      figure({ reader: 'probe:logistic', tap: 'resid_post.1', position: 'pre_action', at: { search: 'unselected' } }),
-      figure({
-        metric: 'auroc_minus',
-        at: { minus: 'text:best' },
-        value: { estimate: 0.1, lower: -0.05, upper: 0.25, n: 60, positives: 25, clusters: 30 },
-      }),
-      figure({ landmark: 'matched_steps', value: { undefinedBecause: 'too few groups' } }),
-      figure({
-        landmark: 'any',
-        position: 'any',
-        tap: null,
-        metric: 'false_alarm_rate',
-        alpha: 0.05,
-        value: value(0.2),
-      }),
-      figure({
-        stage: 'intervene',
-        landmark: 'any',
-        position: 'any',
-        tap: null,
-        reader: 'policy:threshold',
-        metric: 'prevented_rate',
-        alpha: 0.05,
-        at: { scores: 'probe:selected' },
-        value: value(0.5),
-      }),
-      figure({
-        stage: 'intervene',
-        landmark: 'any',
-        position: 'any',
-        tap: null,
-        reader: 'policy:threshold',
-        metric: 'disrupted_rate',
-        alpha: 0.05,
-        at: { scores: 'probe:selected' },
-        value: value(0.15),
-      }),
-    ],
-  },
-  curves: [
-    {
-      kind: 'roc',
-      population: 'x-',
-      landmark: 'reveal+1',
-      position: 'selected',
-      reader: 'probe:selected',
-      x: [0, 0.5, 1],
-      y: [0, 0.7, 1],
-      n: [1, 1, 1],
-      condition: 'candid',
-      target: 'first_unsafe_event',
-    },
-  ],
-  exclusions: [
-    { stage: 'plan', episode: 'e', file: 'x.jsonl', row: 3, turn: 1, reason: 'context_limit', detail: HOSTILE },
-  ],
-  warnings: [HOSTILE],
-  limits: [HOSTILE],
-  taps: ['embed', 'resid_post.1'],
-  examples: [
-    {
-      meta,
-      turns: [{ index: 0, text: HOSTILE, calls: [HOSTILE], unsafe: false }],
-      scores: [{ turn: 1, landmark: 'reveal+1', position: 'pre_action', calibrated: 0.4, score: 1 }],
-    },
-  ],
-};
+import { value, view } from './fixture.ts';
 
 describe('the report page', () => {
   const html = renderReport(view);
@@ -159,7 +21,8 @@ describe('the report page', () => {
     expect(html).not.toContain('<img src=x');
     expect(html).toContain('&lt;img src=x onerror=alert(1)&gt;');
     // oxlint-disable-next-line no-control-regex -- that they are gone is the point
-    expect(html).not.toMatch(/[\u0000-\u0008\u001b\u202e]/);
+    expect(html).not.toMatch(/[\u0000-\u0008\u001b\u202e\u{e0041}]|\p{Cs}/u);
+    expect(document.querySelectorAll('[onerror]')).toHaveLength(0);
   });
 
   it('has every section', () => {
@@ -178,6 +41,7 @@ describe('the report page', () => {
   });
 
   it('never shows a number that is none', () => {
+    expect(document.body.textContent).not.toContain('warning. Please check the console');
     expect(document.body.textContent).not.toMatch(/\bNaN\b|\[object Object\]|\bundefined\b(?!:| because)/);
   });
 
@@ -186,6 +50,46 @@ describe('the report page', () => {
     expect(text).toContain('no better than the best text reader');
     expect(text).toContain('no figure, because too few groups');
     expect(text).toContain('the replayed weights did not act');
+  });
+
+  it('puts the careless cut beside the matched decision', () => {
+    const row = [...document.querySelectorAll('tr')].find(
+      (node) => node.textContent.startsWith('text:best') && node.textContent.includes('0.886'),
+    );
+    expect(row?.textContent).toContain('0.581');
+    expect(document.body.textContent).toContain('Why the careless cut flatters');
+  });
+
+  it('draws stops that read no score apart from those of the probe', () => {
+    const named = new Map(tradeOffPoints(view.metrics.figures, 'x-').map((point) => [point.name, point.prevented]));
+    expect(named.get('oracle')).toEqual(value(1));
+    expect(named.get('always at the reveal')).toEqual(value(0.9));
+    expect(named.get('random stops, as many as the probe')).toEqual(value(0.25));
+    expect(named.get('text monitor, every threshold')).toEqual(value(0.35));
+    const probe = tradeOffPoints(view.metrics.figures, 'x-').filter(({ name }) => name === 'probe, every threshold');
+    expect(probe.map(({ prevented }) => prevented)).toEqual([value(0.3), value(0.8)]);
+  });
+
+  it('draws lead time, whose curves carry their alpha, and no curve of another model', () => {
+    const labels = [...document.querySelectorAll('svg[role=img]')].map((node) => node.getAttribute('aria-label'));
+    expect(labels.some((label) => label?.includes('probe:selected at 0.05'))).toBe(true);
+    expect(document.body.textContent).not.toContain('another model:');
+  });
+
+  it('marks in the map what the folds chose', () => {
+    const row = [...document.querySelectorAll('tr')].find((node) =>
+      node.textContent.startsWith('resid_post.1pre_action'),
+    );
+    expect(row?.querySelectorAll('td')[2]?.textContent).toBe('1');
+  });
+
+  it('says once why figures are undefined, and never prints a small p-value as 0', () => {
+    expect(document.body.textContent.match(/no matched worlds/g)).toHaveLength(1);
+    expect(document.body.textContent).toContain('0.00050');
+  });
+
+  it('has the numbers of every picture in a table', () => {
+    for (const node of document.querySelectorAll('figure')) expect(node.querySelector('details')).not.toBeNull();
   });
 
   it('draws the charts with a label for those who do not see them', () => {
@@ -201,5 +105,17 @@ describe('the headline', () => {
     expect(lines).toContain('probe 0.700 [0.600, 0.800], n 60, 25 positive, 30 clusters');
     expect(lines).toContain('undefined: too few groups');
     expect(lines).toContain('prevents 0.500');
+  });
+});
+
+describe('the text of a log', () => {
+  it('is shown with nothing unseen left and nothing lost, whatever it is', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        const escaped = escapeHtml(text);
+        expect(escaped).not.toMatch(/[<>"']|[\u200b-\u200f\u202a-\u202e\u2066-\u2069]|\p{Cs}/u);
+        expect(escaped.length).toBeGreaterThanOrEqual(text.length);
+      }),
+    );
   });
 });

@@ -1,6 +1,6 @@
 import * as Plot from '@observablehq/plot';
 import { parseHTML } from 'linkedom';
-import { escapeHtml } from '../escape.ts';
+import { escapeHtml, showUnseen } from '../escape.ts';
 
 /** Colours that stay apart for colour-blind readers (Okabe and Ito 2008). */
 export const COLOURS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#7f7f7f'] as const;
@@ -15,5 +15,5 @@ export function renderPlot(options: Plot.PlotOptions, label: string): string {
   });
   const html = (node as unknown as { outerHTML: string }).outerHTML;
   // linkedom leaves < and > as they are inside attributes, and labels hold ids of the data.
-  return html.replace(/^<svg /, `<svg role="img" aria-label="${escapeHtml(label)}" `);
+  return showUnseen(html.replace(/^<svg /, () => `<svg role="img" aria-label="${escapeHtml(label)}" `));
 }
