@@ -114,7 +114,20 @@ export async function reportStage(
     },
     metrics,
     curves: parts.flatMap((part) =>
-      part.result.curves.map((curve) => ({ ...curve, condition: part.condition, target: part.target })),
+      part.result.curves.map((curve) => ({
+        ...curve,
+        model: part.model,
+        condition: part.condition,
+        target: part.target,
+      })),
+    ),
+    choices: parts.flatMap((part) =>
+      part.result.choices.map((choice) => ({
+        ...choice,
+        model: part.model,
+        condition: part.condition,
+        target: part.target,
+      })),
     ),
     exclusions,
     warnings: run.warnings,
