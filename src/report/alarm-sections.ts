@@ -1,11 +1,13 @@
 import type { Curve } from '../forecast/types.ts';
 import type { Figure } from '../types.ts';
 import { curveChart, curvesOf, type NamedCurve } from './charts/curve-chart.ts';
+import { legendOf } from './charts/plot.ts';
 import { formatNumber } from './format.ts';
 import {
   atShownPosition,
+  BEST_TEXT,
   type Group,
-  HEADLINE,
+  headlineProbe,
   inGroup,
   isMain,
   leadPopulation,
@@ -23,8 +25,8 @@ function curveTable(shown: readonly NamedCurve[], x: string, y: string, n: strin
   return table(['reader', x, y, n], rows);
 }
 
-function rocBlock(own: readonly Curve[]): string {
-  const readers = [HEADLINE.probe, HEADLINE.text];
+function rocBlock(own: readonly Curve[], probe: string): string {
+  const readers = [probe, BEST_TEXT];
   const landmarks = [...new Set(own.filter((curve) => curve.kind === 'roc').map((curve) => curve.landmark))];
   if (landmarks.length === 0) return note('No ROC is defined: no landmark has scored episodes of both classes.');
   const axes = { x: 'false positive rate', y: 'true positive rate' };
@@ -43,11 +45,11 @@ function rocBlock(own: readonly Curve[]): string {
   return `${note('Calibrated scores of all test folds on one axis. They come from different readers, so the area of this picture is the pooled AUROC, not the one within folds: with few episodes it tends below the diagonal even for a reader that knows nothing.')}<div class="row">${blocks.join('')}</div>`;
 }
 
-function alarmBlock(figures: readonly Figure[], own: readonly Curve[]): string {
+function alarmBlock(figures: readonly Figure[], own: readonly Curve[], probe: string): string {
   const alarms = figures.filter(
     (figure) =>
       figure.landmark === 'any' &&
-      (figure.reader === HEADLINE.probe || figure.reader.startsWith('text:')) &&
+      (figure.reader === probe || figure.reader.startsWith('text:')) &&
       figure.stage === 'forecast' &&
       figure.alpha !== undefined &&
       isMain(figure),
@@ -56,7 +58,10 @@ function alarmBlock(figures: readonly Figure[], own: readonly Curve[]): string {
   const names = [
     ...new Set(
       own
-        .filter((curve) => curve.kind === 'lead_time' && /^(probe:selected|text:)/.test(curve.reader))
+        .filter(
+          (curve) =>
+            curve.kind === 'lead_time' && (curve.reader.startsWith(`${probe} `) || curve.reader.startsWith('text:')),
+        )
         .map((curve) => curve.reader),
     ),
   ];
@@ -75,11 +80,12 @@ function alarmBlock(figures: readonly Figure[], own: readonly Curve[]): string {
       })),
     ) || note('No alarm was simulated.'),
     '<h3>Lead time</h3>',
+    legendOf(names),
     figureBlock(
       curveChart(shown, axes, names),
       shown.length === 0
         ? 'Lead time needs an unsafe episode with an alarm in time.'
-        : `Share of unsafe episodes alarmed at least so many turns ahead: ${names.join(', ')} (in this order blue, orange, green …).`,
+        : `Share of unsafe episodes alarmed at least so many turns ahead, of those with a scored landmark.`,
       curveTable(shown, axes.x, axes.y, 'episodes'),
     ),
   ].join('');
@@ -91,6 +97,7 @@ const CALIBRATION = ['brier', 'ece', 'log_loss', 'base_rate', 'reliability'];
 /** ROC, alarms, pairs and calibration of one model × condition × target. */
 export function curvesSection(view: ReportView, group: Group): string {
   const figures = view.metrics.figures.filter(inGroup(group));
+  const probe = headlineProbe(figures);
   const population = leadPopulation(figures);
   const own = view.curves.filter(
     (curve) =>
@@ -99,14 +106,14 @@ export function curvesSection(view: ReportView, group: Group): string {
       curve.population === population &&
       (curve.model === undefined || curve.model === group.model),
   );
-  const ofProbe = figures.filter((figure) => figure.reader === HEADLINE.probe && isMain(figure));
+  const ofProbe = figures.filter((figure) => figure.reader === probe && isMain(figure));
   const pairs = atShownPosition(ofProbe.filter((figure) => PAIRS.includes(figure.metric)));
   const calibration = atShownPosition(
     ofProbe.filter((figure) => CALIBRATION.includes(figure.metric) && figure.population === population),
   );
   const summary = calibration.filter((figure) => figure.metric !== 'reliability');
   const bins = calibration.filter((figure) => figure.metric === 'reliability');
-  const readers = [HEADLINE.probe, HEADLINE.text];
+  const readers = [probe, BEST_TEXT];
   const landmarks = [...new Set(own.filter(({ kind }) => kind === 'reliability').map(({ landmark }) => landmark))];
   const reliability = landmarks.map((landmark) => {
     const shown = curvesOf(
@@ -123,9 +130,9 @@ export function curvesSection(view: ReportView, group: Group): string {
   });
   return [
     '<h3>ROC</h3>',
-    rocBlock(own),
+    rocBlock(own, probe),
     '<h3>Thresholds and false alarms, per episode</h3>',
-    alarmBlock(figures, own),
+    alarmBlock(figures, own, probe),
     '<h3>Pairs</h3>',
     pairs.length === 0
       ? note('No pair figure: the source has neither matched worlds nor repeated trials.')

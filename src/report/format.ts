@@ -11,6 +11,9 @@ export function formatNumber(value: number): string {
   return (value === 0 ? 0 : value).toFixed(size >= 10 ? 1 : 3);
 }
 
+/** 0.07 → `7 %`, although 0.07 · 100 is 7.000000000000001 in binary. */
+export const formatPercent = (share: number): string => `${Number((share * 100).toPrecision(6))} %`;
+
 /** `0.71 [0.60, 0.81], n 120, 40 clusters`, or why there is no number. */
 export function formatValue(value: Value | undefined): string {
   if (value === undefined) return 'not measured';

@@ -1,6 +1,15 @@
 import type { Figure, Metrics } from '../types.ts';
-import { formatValue } from './format.ts';
-import { aurocAt, groupsOf, HEADLINE, inGroup, isMain, landmarksOf, leadPopulation } from './report-view.ts';
+import { formatPercent, formatValue } from './format.ts';
+import {
+  aurocAt,
+  BEST_TEXT,
+  groupsOf,
+  headlineProbe,
+  inGroup,
+  isMain,
+  landmarksOf,
+  leadPopulation,
+} from './report-view.ts';
 
 /** What stopping does at the first alpha, with the scores of the headline probe. */
 export function stopFigure(
@@ -8,13 +17,14 @@ export function stopFigure(
   population: Figure['population'],
   metric: string,
 ): Figure | undefined {
+  const probe = headlineProbe(figures);
   return figures.find(
     (figure) =>
       figure.stage === 'intervene' &&
       figure.metric === metric &&
       figure.population === population &&
       figure.reader === 'policy:threshold' &&
-      figure.at?.['scores'] === HEADLINE.probe &&
+      figure.at?.['scores'] === probe &&
       figure.alpha !== undefined &&
       isMain(figure),
   );
@@ -30,15 +40,15 @@ export function formatHeadline(metrics: Metrics): string[] {
       `${group.target}, ${group.model}, condition ${group.condition}, ${population === 'x-' ? 'within x−' : 'all episodes'}: AUROC within folds`,
     );
     for (const landmark of landmarksOf(figures)) {
-      const probe = aurocAt(figures, population, landmark, HEADLINE.probe);
-      const text = aurocAt(figures, population, landmark, HEADLINE.text);
+      const probe = aurocAt(figures, population, landmark, headlineProbe(figures));
+      const text = aurocAt(figures, population, landmark, BEST_TEXT);
       if (probe)
         lines.push(`  ${landmark.padEnd(16)} probe ${formatValue(probe.value)}; text ${formatValue(text?.value)}`);
     }
     const prevented = stopFigure(figures, population, 'prevented_rate');
     const disrupted = stopFigure(figures, population, 'disrupted_rate');
     if (prevented) {
-      const at = `  stopping at ${(prevented.alpha ?? 0) * 100} % false alarms`;
+      const at = `  stopping at ${formatPercent(prevented.alpha ?? 0)} false alarms`;
       lines.push(
         'undefinedBecause' in prevented.value
           ? `${at}: ${formatValue(prevented.value)}`

@@ -1,7 +1,7 @@
 import type { Figure, Value } from '../types.ts';
 import { SCORE_FREE, textMonitor, tradeOff, tradeOffLegend, tradeOffPoints } from './charts/trade-off.ts';
 import { formatValue, isUndefined } from './format.ts';
-import { type Group, HEADLINE, inGroup, isMain, leadPopulation, type ReportView } from './report-view.ts';
+import { type Group, headlineProbe, inGroup, isMain, leadPopulation, type ReportView } from './report-view.ts';
 import { POPULATION } from './sections.ts';
 import { details, figureBlock, note, table, thin, valueTable } from './tables.ts';
 
@@ -62,10 +62,11 @@ function policyTable(figures: readonly Figure[]): string {
 }
 
 function breakEvenBlock(figures: readonly Figure[], population: Figure['population']): string {
+  const probe = headlineProbe(figures);
   const rows = figures.filter(
     (figure) =>
       figure.metric === 'break_even_base_rate' &&
-      figure.at?.['scores'] === HEADLINE.probe &&
+      figure.at?.['scores'] === probe &&
       figure.at['threshold'] === undefined &&
       (figure.population === population || figure.at['saved_in'] !== undefined) &&
       (figure.reader === 'policy:threshold' || figure.reader === 'policy:always_at_reveal'),
@@ -93,10 +94,10 @@ export function interventionSection(view: ReportView, group: Group): string {
   if (figures.length === 0) return note('Stopping was not simulated for this target.');
   const population = leadPopulation(figures);
   const own = figures.filter((figure) => figure.population === population && figure.at?.['threshold'] === undefined);
+  const probe = headlineProbe(figures);
   const text = textMonitor(figures);
   const fixed = own.filter(
-    (figure) =>
-      figure.at?.['scores'] === HEADLINE.probe || (figure.at?.['scores'] === text && !SCORE_FREE.has(figure.reader)),
+    (figure) => figure.at?.['scores'] === probe || (figure.at?.['scores'] === text && !SCORE_FREE.has(figure.reader)),
   );
   const costs = fixed.filter((figure) => figure.metric === 'expected_cost');
   const points = tradeOffPoints(figures, population);
@@ -110,7 +111,7 @@ export function interventionSection(view: ReportView, group: Group): string {
     ]),
   );
   return [
-    '<p>Offline, only <em>stopping</em> can be simulated: what the agent would have done after a question, a delay or a nudge is not in the log.</p>',
+    '<p>Offline, only <em>stopping</em> can be simulated: what the agent would have done after a question, a delay or a nudge is not in the log. Counted are the episodes with at least one scored landmark; one that no monitor ever saw is in none of these shares.</p>',
     tradeOffLegend(defined),
     figureBlock(
       tradeOff(points),

@@ -66,7 +66,7 @@ export function renderReport(view: ReportView): string {
 <main>
 <section aria-label="headline">${perGroup((group) => headlineSection(view, group))}<p><strong>${escapeHtml(role)}</strong></p></section>
 <h2>Data and model</h2>${pairs('data and model', view.counts)}${pairs('settings', view.run.settings)}
-${view.warnings.length === 0 ? '' : `<details><summary>${view.warnings.length} warnings about the data</summary><ul>${view.warnings.map((line) => `<li>${escapeHtml(line)}</li>`).join('')}</ul></details>`}
+${view.warnings.length === 0 ? '' : `<details><summary>Warnings about the data (${view.warnings.length})</summary><ul>${view.warnings.map((line) => `<li>${escapeHtml(line)}</li>`).join('')}</ul></details>`}
 <h2>Exclusions</h2>${view.exclusions.length === 0 ? '<p>None.</p>' : table(['stage', 'reason', 'count', 'first one'], exclusionRows(view.exclusions))}
 <h2>Forecast</h2>${perGroup((group) => forecastSection(view, group))}
 <h2>Curves, alarms, pairs</h2>${perGroup((group) => curvesSection(view, group))}

@@ -47,8 +47,18 @@ export interface ReportView {
   readonly examples: readonly ReportExample[];
 }
 
-/** The reader and position that stand for one landmark. */
-export const HEADLINE = { probe: 'probe:selected', text: 'text:best' } as const;
+/** The text reader that the probe is held against. */
+export const BEST_TEXT = 'text:best';
+
+const SELECTED_PROBE = 'probe:selected';
+
+/** The reader that stands for "the probe": the one selected among several estimators, else the only one there is. */
+export function headlineProbe(figures: readonly Figure[]): string {
+  const probes = new Set<string>();
+  for (const { reader, at } of figures)
+    for (const name of [reader, String(at?.['scores'] ?? '')]) if (name.startsWith('probe:')) probes.add(name);
+  return probes.has(SELECTED_PROBE) ? SELECTED_PROBE : ([...probes][0] ?? SELECTED_PROBE);
+}
 
 export interface Group {
   readonly model: string;

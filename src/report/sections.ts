@@ -1,14 +1,15 @@
-import type { Figure } from '../types.ts';
+import type { Estimate, Figure } from '../types.ts';
 import { aurocMap, mapCells } from './charts/auroc-map.ts';
 import { forecastCurve, legend } from './charts/forecast-charts.ts';
 import { escapeHtml } from './escape.ts';
-import { formatValue } from './format.ts';
+import { formatPercent, formatValue, isUndefined } from './format.ts';
 import { stopFigure } from './headline.ts';
 import {
   atShownPosition,
   aurocAt,
+  BEST_TEXT,
   type Group,
-  HEADLINE,
+  headlineProbe,
   inGroup,
   isMain,
   landmarksOf,
@@ -24,17 +25,37 @@ export const POPULATION: Readonly<Record<Figure['population'], string>> = {
   all: 'all episodes (the source has no matched worlds)',
 };
 
+/** Readers that know almost nothing (step index, base rates …), the highest AUROC first. */
+function simpleBaselines(
+  figures: readonly Figure[],
+  population: Figure['population'],
+  landmark: string,
+): readonly { readonly name: string; readonly value: Estimate }[] {
+  const readers = new Set(figures.map(({ reader }) => reader).filter((reader) => reader.startsWith('baseline:')));
+  return [...readers]
+    .flatMap((reader) => {
+      const value = aurocAt(figures, population, landmark, reader)?.value;
+      return value === undefined || isUndefined(value)
+        ? []
+        : [{ name: reader.replace('baseline:', '').replaceAll('_', ' '), value }];
+    })
+    .sort((a, b) => b.value.estimate - a.value.estimate);
+}
+
 /** One plain sentence about one landmark. */
 function verdict(figures: readonly Figure[], population: Figure['population'], landmark: string): string {
-  const probe = aurocAt(figures, population, landmark, HEADLINE.probe)?.value;
-  const text = aurocAt(figures, population, landmark, HEADLINE.text)?.value;
+  const reader = headlineProbe(figures);
+  const shown = aurocAt(figures, population, landmark, reader);
+  const probe = shown?.value;
+  const text = aurocAt(figures, population, landmark, BEST_TEXT)?.value;
   const minus = figures.find(
     (figure) =>
       figure.metric === 'auroc_minus' &&
       figure.landmark === landmark &&
       figure.population === population &&
-      figure.reader === HEADLINE.probe &&
-      figure.at?.['minus'] === HEADLINE.text &&
+      figure.reader === reader &&
+      figure.position === shown?.position &&
+      figure.at?.['minus'] === BEST_TEXT &&
       isMain(figure),
   );
   if (probe === undefined) return `${landmark}: not measured.`;
@@ -48,8 +69,13 @@ function verdict(figures: readonly Figure[], population: Figure['population'], l
         : value.upper !== null && value.upper < 0
           ? `worse than the best text reader (difference ${formatValue(value)})`
           : `no better than the best text reader as far as these data tell (difference ${formatValue(value)})`;
+  const simple = simpleBaselines(figures, population, landmark);
+  const baseline =
+    simple.length === 0
+      ? ''
+      : ` Highest of ${simple.length} simple baselines: ${simple[0].name} ${formatValue(simple[0].value)}.`;
   const careless = landmark === 'matched_steps' ? ' (careless cut, flatters every reader)' : '';
-  return `${landmark}${careless}: probe AUROC ${formatValue(probe)}; best text reader ${formatValue(text)}; ${compared}.`;
+  return `${landmark}${careless}: probe AUROC ${formatValue(probe)}; best text reader ${formatValue(text)}; ${compared}.${baseline}`;
 }
 
 export function headlineSection(view: ReportView, group: Group): string {
@@ -63,8 +89,8 @@ export function headlineSection(view: ReportView, group: Group): string {
     prevented === undefined
       ? 'Stopping was not simulated.'
       : 'undefinedBecause' in prevented.value
-        ? `What stopping at ${(prevented.alpha ?? 0) * 100} % false alarms per episode prevents is undefined: ${prevented.value.undefinedBecause}.`
-        : `Stopping at the threshold for ${(prevented.alpha ?? 0) * 100} % false alarms per episode would have prevented ${formatValue(prevented.value)} of the unsafe episodes and disrupted ${formatValue(disrupted?.value)} of the safe ones.`,
+        ? `What stopping at ${formatPercent(prevented.alpha ?? 0)} false alarms per episode prevents is undefined: ${prevented.value.undefinedBecause}.`
+        : `Stopping at the threshold for ${formatPercent(prevented.alpha ?? 0)} false alarms per episode would have prevented ${formatValue(prevented.value)} of the unsafe episodes that a landmark was scored in and disrupted ${formatValue(disrupted?.value)} of the safe ones.`,
   ];
   return `<div class="lead">${lines.map((line) => `<p>${escapeHtml(line)}</p>`).join('')}</div>`;
 }
@@ -74,7 +100,13 @@ function carelessBlock(figures: readonly Figure[], population: Figure['populatio
   const landmarks = landmarksOf(figures);
   if (!landmarks.includes('matched_steps')) return '';
   const matched = landmarks.includes('first_critical');
-  const readers = [HEADLINE.probe, HEADLINE.text, 'baseline:step_index', 'baseline:token_count'];
+  const readers = [
+    headlineProbe(figures),
+    BEST_TEXT,
+    'baseline:step_index',
+    'baseline:token_count',
+    'baseline:group_base_rate',
+  ];
   const rows = readers.flatMap((reader) => {
     const at = (landmark: string): string => formatValue(aurocAt(figures, population, landmark, reader)?.value);
     if (!aurocAt(figures, population, 'matched_steps', reader)) return [];
@@ -89,12 +121,13 @@ function carelessBlock(figures: readonly Figure[], population: Figure['populatio
 /** Layer × position map of every landmark; a map is a search, so what the folds chose is marked. */
 function mapsBlock(view: ReportView, group: Group, figures: readonly Figure[]): string {
   const population = leadPopulation(figures);
+  const probe = headlineProbe(figures);
   const choices = view.choices?.filter(
     (choice) =>
       choice.model === group.model &&
       choice.condition === group.condition &&
       choice.target === group.target &&
-      choice.reader === HEADLINE.probe &&
+      choice.reader === probe &&
       choice.trainedOn === population,
   );
   const maps = landmarksOf(figures).map((landmark) => {
@@ -129,15 +162,19 @@ const ROWS = ['rows_at_risk', 'without_event', 'excluded', 'one_class_folds', 'd
 
 /** Further figures of record, folded away: what the probe adds, chance, who was at risk, parts and other splits. */
 function furtherBlock(figures: readonly Figure[], population: Figure['population']): string {
+  const probe = headlineProbe(figures);
   const own = figures.filter((figure) => figure.stage === 'forecast' && figure.population === population);
   const main = own.filter((figure) => figure.split === undefined && figure.group === undefined);
   const plain = main.filter((figure) => figure.at?.['trained_on'] === undefined);
   const shown = (metrics: readonly string[], from: readonly Figure[]): Figure[] =>
     from.filter((figure) => metrics.includes(figure.metric));
-  const ofProbe = (figure: Figure): boolean => figure.reader === HEADLINE.probe;
+  const ofProbe = (figure: Figure): boolean => figure.reader === probe;
   const blocks: readonly (readonly [string, readonly Figure[]])[] = [
     ['What the probe adds to each baseline', atShownPosition(shown(BEYOND, plain).filter(ofProbe))],
-    ['Against chance: permuted outcomes, the whole search repeated', shown(CHANCE, plain)],
+    [
+      'Against chance: permuted outcomes, every layer and position searched again by ridge regression',
+      shown(CHANCE, plain),
+    ],
     [
       'Who was at risk, and what could have been seen with so many',
       shown(ROWS, plain).filter((figure) => ofProbe(figure) || figure.reader.startsWith('baseline:')),
@@ -241,9 +278,9 @@ export function forecastSection(view: ReportView, group: Group): string {
     ['landmark', 'position', 'reader', 'AUROC within folds', 'pooled over folds', 'over split seeds [least, most]'],
     rows,
   );
-  return `<h3>Forecast by landmark</h3>${legend()}${figureBlock(
+  return `<h3>Forecast by landmark</h3>${legend(figures, population)}${figureBlock(
     forecastCurve(figures, population),
-    `AUROC within folds with 95 % cluster-bootstrap intervals, ${POPULATION[population]}. Dashed: chance.`,
+    `AUROC within folds, ${POPULATION[population]}. Bars: 95 % cluster-bootstrap intervals; for random directions, where 95 % of the directions lie. Dashed: chance.`,
     numbers,
   )}${carelessBlock(figures, population)}${mapsBlock(view, group, figures)}<h3>Further figures</h3>${furtherBlock(figures, population)}`;
 }

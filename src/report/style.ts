@@ -15,6 +15,7 @@ th, td { text-align: left; padding: 0.25rem 0.5rem; border-bottom: 1px solid var
 td:first-child:nth-last-child(2) { width: 40%; }
 th { font-weight: 600; white-space: nowrap; }
 td { overflow-wrap: break-word; min-width: 5rem; }
+td:last-child { min-width: 9rem; }
 details { margin: 0.5rem 0; }
 summary { cursor: pointer; color: var(--accent); }
 h4 { font-size: 0.95rem; margin: 0.75rem 0 0; }
@@ -27,9 +28,15 @@ figcaption, .note { font-size: 0.85rem; opacity: 0.85; }
 .row figure { flex: 1 1 320px; min-width: 0; }
 .legend span { display: inline-flex; align-items: center; gap: 0.35rem; margin-right: 0.9rem; font-size: 0.85rem; }
 .legend i { width: 0.8rem; height: 0.8rem; border-radius: 50%; display: inline-block; }
+.legend i.square { border-radius: 0; }
 pre { white-space: pre-wrap; background: var(--soft); padding: 0.5rem; font-size: 0.8rem; }
 .turn { border-left: 3px solid var(--line); padding-left: 0.5rem; margin: 0.35rem 0; font-size: 0.85rem; }
 .turn.unsafe { border-color: #d55e00; }
 .turn.reveal { border-color: #009e73; }
-@media print { details { display: block; } summary { display: none; } }
+@media print {
+  /* Paper cannot be clicked: what is folded away is printed too. */
+  details::details-content { content-visibility: visible; display: block; }
+  .scroll { overflow: visible; }
+  figure, tr { break-inside: avoid; }
+}
 `;

@@ -93,6 +93,10 @@ export const view: ReportView = {
       figure({}),
       figure({ reader: 'text:best', tap: null, value: value(0.6) }),
       figure({ reader: 'probe:logistic', tap: 'resid_post.1', position: 'pre_action', at: { search: 'unselected' } }),
+      figure({ reader: 'baseline:step_index', tap: null, value: value(0.45) }),
+      figure({ reader: 'baseline:group_base_rate', tap: null, value: value(0.91) }),
+      // At one of several positions; the headline is at the selected one.
+      figure({ metric: 'auroc_minus', position: 'prompt_end', at: { minus: 'text:best' }, value: value(0.333) }),
       figure({
         metric: 'auroc_minus',
         at: { minus: 'text:best' },

@@ -5,6 +5,7 @@ import { tradeOffPoints } from '../../src/report/charts/trade-off.ts';
 import { escapeHtml } from '../../src/report/escape.ts';
 import { formatHeadline } from '../../src/report/headline.ts';
 import { renderReport } from '../../src/report/page.ts';
+import type { ReportView } from '../../src/report/report-view.ts';
 import { value, view } from './fixture.ts';
 
 describe('the report page', () => {
@@ -52,6 +53,25 @@ describe('the report page', () => {
     expect(text).toContain('the replayed weights did not act');
   });
 
+  it('compares with text at the position that the headline reads, and with the strongest simple baseline', () => {
+    const lead = document.querySelector('.lead')?.textContent;
+    expect(lead).toContain('difference 0.100 [-0.050, 0.250]');
+    expect(lead).not.toContain('0.333');
+    expect(lead).toContain('Highest of 2 simple baselines: group base rate 0.910');
+  });
+
+  it('draws every baseline of the curve with its own colour and shape', () => {
+    const [legend] = [...document.querySelectorAll('.legend')];
+    const entries = [...legend.querySelectorAll('span')];
+    expect(entries.map((node) => node.textContent)).toEqual([
+      'probe',
+      'text (best)',
+      'step index',
+      'base rate of the template',
+    ]);
+    expect(new Set(entries.map((node) => node.innerHTML)).size).toBe(entries.length);
+  });
+
   it('puts the careless cut beside the matched decision', () => {
     const row = [...document.querySelectorAll('tr')].find(
       (node) => node.textContent.startsWith('text:best') && node.textContent.includes('0.886'),
@@ -96,6 +116,28 @@ describe('the report page', () => {
     const charts = [...document.querySelectorAll('svg[role=img]')];
     expect(charts.length).toBeGreaterThanOrEqual(4);
     for (const chart of charts) expect(chart.getAttribute('aria-label')).toBeTruthy();
+  });
+});
+
+describe('a run with one estimator', () => {
+  const renamed: ReportView = JSON.parse(JSON.stringify(view).replaceAll('probe:selected', 'probe:logistic'));
+
+  it('is led by that estimator, as a run with several is by the selected one', () => {
+    expect(formatHeadline(renamed.metrics)).toEqual(formatHeadline(view.metrics));
+    const lead = (html: string): string => /<div class="lead">.*?<\/div>/s.exec(html)![0];
+    const html = renderReport(renamed);
+    expect(lead(html)).toBe(lead(renderReport(view)));
+    const { document } = parseHTML(html);
+    const labels = [...document.querySelectorAll('svg[role=img]')].map((node) => node.getAttribute('aria-label'));
+    expect(labels.some((label) => label?.includes('probe:logistic at 0.05'))).toBe(true);
+    expect(document.body.textContent).toContain('probe, every threshold');
+  });
+});
+
+describe('the page as a whole', () => {
+  it('is the golden one, numbers rounded (`vitest -u` after a look in the browser)', async () => {
+    const rounded = renderReport(view).replace(/-?\d+\.\d{3,}/g, (number) => String(Number(Number(number).toFixed(2))));
+    await expect(rounded.replaceAll('><', '>\n<')).toMatchFileSnapshot('../golden/report/page.html');
   });
 });
 

@@ -1,6 +1,6 @@
 import * as Plot from '@observablehq/plot';
 import type { Figure, Value } from '../../types.ts';
-import { HEADLINE, isMain } from '../report-view.ts';
+import { BEST_TEXT, headlineProbe, isMain } from '../report-view.ts';
 import { COLOURS, renderPlot } from './plot.ts';
 
 /** Stops that look at no score: the same whichever reader's row they stand in, so one of them is shown. */
@@ -32,14 +32,14 @@ export interface TradeOffPoint {
 /** The text reader that acts as a monitor here: the best one where it was simulated. */
 export function textMonitor(figures: readonly Figure[]): string | null {
   const readers = figures.map((figure) => figure.at?.['scores']).filter((scores) => String(scores).startsWith('text:'));
-  if (readers.includes(HEADLINE.text)) return HEADLINE.text;
+  if (readers.includes(BEST_TEXT)) return BEST_TEXT;
   return readers.length === 0 ? null : String(readers[0]);
 }
 
-function seriesOf(figure: Figure, text: string | null): string | null {
+function seriesOf(figure: Figure, probe: string, text: string | null): string | null {
   const scores = figure.at?.['scores'];
   const onCurve = figure.at?.['threshold'] !== undefined;
-  if (scores === HEADLINE.probe) {
+  if (scores === probe) {
     if (figure.reader === 'policy:threshold') return onCurve ? SERIES[0].name : SERIES[3].name;
     if (figure.reader === 'policy:random') return onCurve ? SERIES[2].name : null;
     if (figure.reader === 'policy:always_at_reveal') return SERIES[4].name;
@@ -62,13 +62,14 @@ export function tradeOffPoints(figures: readonly Figure[], population: Figure['p
   const own = figures.filter(
     (figure) => figure.stage === 'intervene' && figure.population === population && isMain(figure),
   );
+  const probe = headlineProbe(own);
   const text = textMonitor(own);
   const disrupted = new Map(
     own.flatMap((figure) => (figure.metric === 'disrupted_rate' ? [[settingOf(figure), figure.value] as const] : [])),
   );
   return own.flatMap((figure) => {
     if (figure.metric !== 'prevented_rate') return [];
-    const name = seriesOf(figure, text);
+    const name = seriesOf(figure, probe, text);
     const x = disrupted.get(settingOf(figure));
     const threshold = figure.at?.['threshold'];
     if (name === null || x === undefined) return [];
