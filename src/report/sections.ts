@@ -25,13 +25,17 @@ export const POPULATION: Readonly<Record<Figure['population'], string>> = {
   all: 'all episodes (the source has no matched worlds)',
 };
 
-/** Readers that know almost nothing (step index, base rates …), the highest AUROC first. */
+/** Readers that know almost nothing (step index, base rates …), the highest AUROC first; the majority is ½ by construction. */
 function simpleBaselines(
   figures: readonly Figure[],
   population: Figure['population'],
   landmark: string,
 ): readonly { readonly name: string; readonly value: Estimate }[] {
-  const readers = new Set(figures.map(({ reader }) => reader).filter((reader) => reader.startsWith('baseline:')));
+  const readers = new Set(
+    figures
+      .map(({ reader }) => reader)
+      .filter((reader) => reader.startsWith('baseline:') && reader !== 'baseline:majority'),
+  );
   return [...readers]
     .flatMap((reader) => {
       const value = aurocAt(figures, population, landmark, reader)?.value;
