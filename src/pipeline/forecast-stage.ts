@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import type { Config } from '../config/schema.ts';
 import { UserError } from '../errors.ts';
 import { parseJson, isJsonObject } from '../lib/json.ts';
 import { assignFolds } from '../dataset/split.ts';
@@ -80,12 +81,17 @@ async function readExternal(run: OpenedRun): Promise<readonly ExternalScores[]> 
   return out;
 }
 
-function landmarkSpecs(run: OpenedRun): LandmarkSpec[] {
-  return run.config.landmarks.map(({ anchor, offset, position }) => ({
-    anchor,
-    offset,
-    positions: typeof position === 'string' ? [position] : position,
-  }));
+/** Entries of one anchor and offset are one landmark whose position is selected inside the folds. */
+export function landmarkSpecs(landmarks: Config['landmarks']): LandmarkSpec[] {
+  const specs = new Map<string, { anchor: LandmarkSpec['anchor']; offset: number; positions: string[] }>();
+  for (const { anchor, offset, position } of landmarks) {
+    const spec = specs.get(`${anchor} ${offset}`) ?? { anchor, offset, positions: [] };
+    specs.set(`${anchor} ${offset}`, spec);
+    for (const name of typeof position === 'string' ? [position] : position) {
+      if (!spec.positions.includes(name)) spec.positions.push(name);
+    }
+  }
+  return [...specs.values()];
 }
 
 /** Text of an episode up to a position. Episodes are held in memory: their text is read for every landmark and scope. */
@@ -123,7 +129,7 @@ export async function forecastStage(
   const texts = await textReader(run);
   const tokens = await tokenCounts(run, plan);
   const external = await readExternal(run);
-  const landmarks = landmarkSpecs(run);
+  const landmarks = landmarkSpecs(config.landmarks);
   const layer0 = run.taps.includes('embed') ? 'embed' : run.taps.includes('resid_post.0') ? 'resid_post.0' : null;
   const Cs = typeof config.train.C === 'number' ? [config.train.C] : config.train.C;
   const foldings = Array.from({ length: config.train.splitSeeds }, (_, index): Folding => {

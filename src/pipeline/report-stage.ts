@@ -27,7 +27,14 @@ function chooseExamples(
 }
 
 async function examples(run: OpenedRun, parts: readonly ForecastPart[]): Promise<ReportExample[]> {
-  const rows = parts.flatMap((part) => part.result.scores).filter((row) => row.reader === 'probe:selected');
+  // One target and condition, each episode as its own world's row: two scores at one place would be two readers.
+  const part = parts[0];
+  if (!part) return [];
+  const world = new Map(part.episodes.map((meta) => [meta.key, meta.world === 'none' ? 'all' : meta.world]));
+  const rows = part.result.scores.filter(
+    (row) =>
+      row.reader === part.result.headline && row.population === world.get(row.episode) && row.position !== 'selected',
+  );
   const scored = new Map<string, number>();
   for (const row of rows) scored.set(row.episode, (scored.get(row.episode) ?? 0) + 1);
   const chosen = new Map(chooseExamples(run.metas, scored, run.config.report.examples).map((meta) => [meta.key, meta]));
@@ -47,7 +54,7 @@ async function examples(run: OpenedRun, parts: readonly ForecastPart[]): Promise
         calls: turn.calls.map((call) => call.name),
         unsafe: turn.unsafe,
       })),
-      scores: rows.filter((row) => row.episode === meta.key && row.population !== 'nuisance'),
+      scores: rows.filter((row) => row.episode === meta.key),
     });
   }
   return out;
@@ -71,7 +78,7 @@ export async function reportStage(
     (record.key.extraction as { data?: { files?: readonly { file: string; sha256: string }[] } }).data?.files ?? [];
   const view: ReportView = {
     title: config.report.title ?? `forewarn: ${config.name}`,
-    command: `npx forewarn run ${basename(run.configPath)}`,
+    command: `npx forewarn run ${run.configPath}`,
     run: {
       name: basename(folder.path),
       startedAt: record.startedAt,
