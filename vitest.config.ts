@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    exclude: ['test/shared/**', 'node_modules/**'],
+    exclude: ['test/shared/**', 'test/python/**', 'node_modules/**'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
   },

@@ -137,7 +137,7 @@ export const trainSchema = z.strictObject({
   folds: z.int().min(2).describe('outer folds, by group: every episode is scored by a probe that never saw its group'),
   innerFolds: z.int().min(2).describe('folds of the training side, on which tap, position and C are chosen'),
   splitSeeds: z.int().min(1).describe('foldings drawn; the first is the headline'),
-  tolerance: z.number().gt(0).describe('of the gradient at which a fit has converged'),
+  tolerance: z.number().gt(0).describe('relative gap of the objective at which a fit has converged'),
 });
 
 export const forecastSchema = z.strictObject({

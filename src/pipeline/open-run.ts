@@ -147,6 +147,7 @@ export async function openPipeline(
     config.replay.templateKwargs,
     config.replay.date,
   );
+  for (const warning of template.warnings) context.progress.note(`warning: ${warning}`);
   const limits = [info.contextLimit, config.replay.context.limit].filter((limit) => limit !== null);
   const chat: ChatSetup = {
     tokenizer,

@@ -35,14 +35,14 @@ export async function planStage(run: OpenedRun, context: PipelineContext): Promi
   const flush = async (): Promise<void> => {
     if (pending.length === 0) return;
     const index = shards.length;
-    const { naive } = countTokens(pending);
+    const { naive, distinct } = countTokens(pending);
     const sha256 = await writePlanShard(run.folder.path, index, pending);
     shards.push({
       index,
       sequences: pending.length,
       rows: pending.reduce((sum, sequence) => sum + sequence.captures.length, 0),
       naiveTokens: naive,
-      distinctTokens: countTokens(pending).distinct,
+      distinctTokens: distinct,
       sha256,
     });
     pending = [];
@@ -70,7 +70,7 @@ export async function planStage(run: OpenedRun, context: PipelineContext): Promi
       }
     }
     const pair = metaOf.get(episode.key)?.pairId ?? null;
-    const own = countTokens(built.sequences, Math.min(rootLength, 1e9)).distinct;
+    const own = countTokens(built.sequences, rootLength).distinct;
     if (pendingTokens + own > SHARD_TOKENS && !(pair !== null && pair === lastPair)) await flush();
     pending.push(...built.sequences);
     pendingTokens += own;

@@ -3,7 +3,7 @@ import type { Flags } from '../config/load.ts';
 import { UserError } from '../errors.ts';
 import { applyProbe } from '../forecast/apply-probe.ts';
 import { targetNamed } from '../forecast/targets.ts';
-import { loadProbe } from '../probe/artefact.ts';
+import { checkProbeReads, loadProbe } from '../probe/artefact.ts';
 import { openFeatures } from '../store/features.ts';
 import { writeMetrics } from '../store/figures.ts';
 import type { Figure, Metrics, ScoreRow } from '../types.ts';
@@ -32,16 +32,7 @@ export async function scoreProbe(
   const run = await openPipeline(configPath, options.flags, context);
   try {
     const { probe } = await loadProbe(options.probe, options.anyModel ? null : run.model.hashes);
-    if (probe.width !== run.model.width) {
-      throw new UserError(
-        `${options.probe}: width: expected ${run.model.width}, the width of the model, got ${probe.width}. Train a probe on this model`,
-      );
-    }
-    const missing = probe.taps.find((tap) => !run.taps.includes(tap));
-    if (missing !== undefined)
-      throw new UserError(
-        `${configPath}: capture: expected the tap ${missing} of the probe, got ${run.taps.join(', ')}. Add its layer to capture.layers`,
-      );
+    checkProbeReads(options.probe, probe, { width: run.model.width, taps: run.taps });
     if (!run.config.capture.positions.includes(probe.landmark.position)) {
       throw new UserError(
         `${configPath}: capture.positions: expected ${probe.landmark.position}, the position of the probe, got ${run.config.capture.positions.join(', ')}. Add it`,

@@ -1,11 +1,8 @@
-import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { checkProbeReads, loadProbe, saveProbe } from '../../src/probe/artefact.ts';
-import { probabilities } from '../../src/probe/score.ts';
-import type { FeatureMatrix, Probe } from '../../src/types.ts';
 import { anOrigin, aProbe } from './a-probe.ts';
 
 let root = '';
@@ -115,30 +112,5 @@ describe('the Python of the card', () => {
   test('is ten lines', async () => {
     const folder = await saveProbe(root, aProbe, anOrigin);
     expect(snippet(folder).trim().split('\n')).toHaveLength(10);
-  });
-  // Run with the Python named by FOREWARN_PYTHON or python3, where that has numpy and safetensors; the bytes themselves
-  // are held to the reference reader by the tests of safetensors.
-  test('gives the probabilities that scoring gives here', async () => {
-    const python = process.env['FOREWARN_PYTHON'] ?? 'python3';
-    if (spawnSync(python, ['-c', 'import numpy, safetensors']).status !== 0) return;
-    const x: FeatureMatrix = {
-      data: Float32Array.from({ length: 12 }, (_, i) => Math.sin(i) * 3),
-      rows: 3,
-      columns: 4,
-    };
-    const calibrations: readonly Probe['calibration'][] = [
-      { kind: 'none' },
-      { kind: 'platt', slope: 1.25, intercept: -0.5 },
-      { kind: 'isotonic', thresholds: [-1, 0, 2], values: [0.1, 0.4, 0.9] },
-    ];
-    for (const calibration of calibrations) {
-      const probe = { ...aProbe, calibration };
-      const folder = await saveProbe(root, probe, anOrigin);
-      const script = `${snippet(folder)}\nprint(json.dumps(probability(np.array(${JSON.stringify(Array.from(x.data))}).reshape(3, 4)).tolist()))`;
-      const { stdout, stderr } = spawnSync(python, ['-c', script], { cwd: folder, encoding: 'utf8' });
-      expect(stderr).toBe('');
-      const expected = probabilities(probe, x);
-      (JSON.parse(stdout) as number[]).forEach((p, i) => expect(p).toBeCloseTo(expected[i], 12));
-    }
   });
 });
