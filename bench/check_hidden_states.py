@@ -79,8 +79,12 @@ for ids, rest in chosen:
                 theirs = outputs[tap][0, capture["start"]]
                 difference = float(np.abs(ours - theirs).max())
                 scale = float(np.abs(theirs).max())
-                before = worst.get(tap, (0.0, 0.0))
-                worst[tap] = max(before, (difference, scale), key=lambda pair: pair[0] / max(pair[1], 1e-9))
+                wrong = float(np.abs(ours - outputs[tap][0, capture["start"] - 1]).max())
+                before = worst.get(tap, (-1.0, 0.0, np.inf))
+                worst[tap] = (max(before[0], difference), max(before[1], scale), min(before[2], wrong))
 print(f"{len(chosen)} turns, tokens {sorted(int(max(c['end'] for c in r['captures'])) for _, r in chosen)}")
-for tap, (difference, scale) in sorted(worst.items()):
-    print(f"{tap}: max abs difference {difference:.2e} where values reach {scale:.1f} (relative {difference / max(scale, 1e-9):.1e})")
+for tap, (difference, scale, wrong) in sorted(worst.items()):
+    print(
+        f"{tap}: max abs difference {difference:.2e} where values reach {scale:.1f} (relative {difference / max(scale, 1e-9):.1e});"
+        f" the token before would differ by at least {wrong:.2g}"
+    )

@@ -78,7 +78,7 @@ function verdict(figures: readonly Figure[], population: Figure['population'], l
     simple.length === 0
       ? ''
       : ` Highest of ${simple.length} simple baselines: ${simple[0].name} ${formatValue(simple[0].value)}.`;
-  const careless = landmark === 'matched_steps' ? ' (careless cut, flatters every reader)' : '';
+  const careless = landmark === 'matched_steps' ? ' (careless cut: the classes are not cut alike)' : '';
   return `${landmark}${careless}: probe AUROC ${formatValue(probe)}; best text reader ${formatValue(text)}; ${compared}.${baseline}`;
 }
 
