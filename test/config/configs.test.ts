@@ -6,7 +6,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { loadMapping } from '../../src/config/mapping.ts';
 
 const folder = fileURLToPath(new URL('../../configs', import.meta.url));
-const files = readdirSync(folder).filter((name) => name.endsWith('.yaml'));
+const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.yaml'));
 
 describe('the configurations in configs/', () => {
   it('are there', () => expect(files.length).toBeGreaterThan(0));
@@ -14,7 +14,7 @@ describe('the configurations in configs/', () => {
   for (const name of files) {
     it(`${name} is valid, is named after its file, and its mapping is valid`, async () => {
       const { config } = await loadConfig(join(folder, name));
-      expect(config.name).toBe(name.replace(/\.yaml$/, ''));
+      expect(config.name).toBe(name.replace(/\.yaml$/, '').replaceAll('/', '-'));
       await loadMapping(config.dataset.mapping);
     });
   }
