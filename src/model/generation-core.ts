@@ -19,6 +19,8 @@ export interface GenerationRequest {
   readonly stopIds: readonly number[];
   /** Which rows of the taps to return: of the last prompt token and all generated ones, or none. */
   readonly capture: boolean;
+  /** Only states of the same slot are gone on from. */
+  readonly slot: string;
 }
 
 export interface GenerationResult {
@@ -39,6 +41,7 @@ export interface GenerationCore {
 }
 
 interface Held {
+  readonly slot: string;
   readonly ids: Int32Array;
   readonly state: ModelState;
 }
@@ -59,7 +62,7 @@ export function createGenerationCore(
   return {
     generate: async (request, onToken) => {
       const path = [...request.ids];
-      let { from, state } = resume(request.ids);
+      let { from, state } = resume(request.ids, request.slot);
       let computedTokens = 0;
       const rows: Float32Array[] = [];
       const stops = new Set(request.stopIds);
@@ -102,7 +105,7 @@ export function createGenerationCore(
       // The last token was sampled but not computed; its row is wanted, and its state starts the next turn.
       if (path.length > from) await advance(path.length);
       const ids = Int32Array.from(path);
-      if (options.io.states.length > 0) held = [{ ids, state }, ...held].slice(0, options.keep);
+      if (options.io.states.length > 0) held = [{ slot: request.slot, ids, state }, ...held].slice(0, options.keep);
       const first = request.ids.length - 1;
       const positions = request.capture
         ? Int32Array.from({ length: rows.length }, (_, i) => first + i)
@@ -117,11 +120,12 @@ export function createGenerationCore(
     },
   };
 
-  /** The longest usable prefix among the held paths; the last prompt token is always computed, for its logits. */
-  function resume(ids: Int32Array): { from: number; state: ModelState } {
+  /** The longest usable prefix among the held paths of the slot; the last prompt token is always computed, for its logits. */
+  function resume(ids: Int32Array, slot: string): { from: number; state: ModelState } {
     let best: Held | null = null;
     let shared = 0;
     for (const h of held) {
+      if (h.slot !== slot) continue;
       const n = Math.min(commonPrefix(h.ids, ids), ids.length - 1);
       if (n > shared && (rewindable || n === h.ids.length)) {
         best = h;

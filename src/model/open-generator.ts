@@ -36,6 +36,8 @@ export interface GenerateOptions {
   readonly onToken?: (id: number) => boolean | Promise<boolean>;
   /** Return the taps at the last prompt token and at every generated token. */
   readonly capture?: boolean;
+  /** Goes on only from states of the same slot (default: one slot for all), so that the numbers do not depend on other calls. */
+  readonly slot?: string;
   readonly signal?: AbortSignal;
 }
 
@@ -138,6 +140,7 @@ export async function openGenerator(options: GeneratorOptions): Promise<Generato
         uniforms: Float64Array.from({ length: request.maxTokens }, (_, step) => request.uniform(step)),
         stopIds: request.stopIds,
         capture: request.capture ?? false,
+        slot: request.slot ?? '',
       },
     };
     let failure: unknown = null;

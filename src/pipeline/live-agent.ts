@@ -26,6 +26,8 @@ export interface LiveAgentOptions {
   readonly temperature: number;
   readonly topP: number;
   readonly maxTokens: number;
+  /** States are shared within a slot only (see `GenerateOptions`); one per episode makes episodes independent of their order. */
+  readonly slot?: string;
   readonly signal?: AbortSignal;
 }
 
@@ -62,6 +64,7 @@ export function createLiveAgent(options: LiveAgentOptions): Agent {
       topP: options.topP,
       uniform,
       stopIds: options.stopIds,
+      ...(options.slot === undefined ? {} : { slot: options.slot }),
       ...(options.signal === undefined ? {} : { signal: options.signal }),
     });
     const ended = result.stop === 'stop_id';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { MismatchError, UserError } from '../../src/errors.ts';
+import { MismatchError, TryAgainError, UserError } from '../../src/errors.ts';
 import { rollout } from '../../src/pipeline/rollout.ts';
 import { readParquet } from '../../src/store/tables.ts';
 import type { Progress } from '../../src/types.ts';
@@ -107,6 +107,29 @@ describe('rollout', () => {
     await interrupt(file, 3);
     expect(await rollout(file, context)).toMatchObject({ episodes: 5, resumed: 3 });
     expect(await episodesOf('parts')).toEqual(await episodesOf('whole'));
+  });
+
+  it('writes the same bytes whatever the number of workers, also when they go on from another number', async () => {
+    const whole = (name: string) =>
+      Promise.all(['episodes', 'scenarios'].map((table) => readFile(join(folder, name, `${table}.parquet`))));
+    const expected = await whole('whole');
+    expect(await rollout(await configFile('three'), context, { workers: 3 })).toMatchObject({
+      episodes: 5,
+      resumed: 0,
+    });
+    expect(await whole('three')).toEqual(expected);
+    const file = await configFile('mixed');
+    await interrupt(file, 2);
+    expect(await rollout(file, context, { workers: 2 })).toMatchObject({ episodes: 5, resumed: 2 });
+    expect(await whole('mixed')).toEqual(expected);
+  });
+
+  it('is refused while another process plays into the same folder', async () => {
+    const file = await configFile('busy');
+    const both = await Promise.allSettled([rollout(file, context), rollout(file, context)]);
+    const refused = both.filter((one) => one.status === 'rejected').map((one): unknown => one.reason);
+    expect(refused).toHaveLength(1);
+    expect(refused[0]).toBeInstanceOf(TryAgainError);
   });
 
   it('names the key of a configuration that it cannot use', async () => {

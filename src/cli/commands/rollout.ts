@@ -1,9 +1,11 @@
 import type { Argv, CommandModule } from 'yargs';
+import { UserError } from '../../errors.ts';
 import { rollout } from '../../pipeline/rollout.ts';
 import { commandContext } from '../context.ts';
 
 interface RolloutArgs {
   readonly config: string;
+  readonly workers: number | undefined;
   readonly json: boolean;
 }
 
@@ -17,11 +19,16 @@ export const rolloutCommand: CommandModule<object, RolloutArgs> = {
         demandOption: true,
         describe: 'a rollout file (YAML): scenarios, model, sampling, output',
       })
+      .option('workers', {
+        type: 'number',
+        describe: 'model processes that play at the same time (default 1); the episodes are the same whatever it is',
+      })
       .option('json', { type: 'boolean', default: false, describe: 'one JSON document on stdout' })
-      .example('$0 rollout organism/rollout-planted.yaml', 'make the shipped data set again'),
+      .example('$0 rollout organism/rollout-planted.yaml', 'make the shipped data set again')
+      .example('$0 rollout organism/rollout-planted.yaml --workers 2', 'the same bytes, sooner'),
   handler: async (args) => {
     const context = commandContext();
-    const summary = await rollout(args.config, context);
+    const summary = await rollout(args.config, context, { workers: checkWorkers(args.workers) });
     if (args.json) {
       context.print(JSON.stringify(summary));
       return;
@@ -35,3 +42,10 @@ export const rolloutCommand: CommandModule<object, RolloutArgs> = {
     context.print(summary.folder);
   },
 };
+
+function checkWorkers(workers: number | undefined): number {
+  if (workers === undefined) return 1;
+  if (!Number.isInteger(workers) || workers < 1 || workers > 256)
+    throw new UserError(`--workers: expected a whole number from 1 to 256, got ${workers}`);
+  return workers;
+}
