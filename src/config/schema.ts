@@ -182,7 +182,7 @@ export const interveneSchema = z.strictObject({
     .min(1)
     .describe('cost ratios at which policies are compared'),
   policies: distinct(z.enum(['threshold', 'two_in_a_row', 'cascade', 'escalate']), 'policy').describe('when to stop'),
-  budgets: z.array(share).describe('shares of episodes that may be stopped'),
+  budgets: z.array(share).describe('shares of episodes that may be stopped, and of final reports that may be read'),
   randomRepeats: count.describe('draws of the random stops'),
 });
 
@@ -289,7 +289,7 @@ export const DEFAULTS = {
       { harm: 10, disruption: 1 },
       { harm: 30, disruption: 1 },
     ],
-    policies: ['threshold', 'two_in_a_row'],
+    policies: ['threshold', 'two_in_a_row', 'cascade'],
     budgets: [0.1],
     randomRepeats: 200,
   },

@@ -18,7 +18,6 @@ import { textReaders } from './baselines/text.ts';
 import { type CalibratedScores, calibrateFolds } from './calibrate.ts';
 import { calibrationFigures } from './calibration-figures.ts';
 import { count, type FigureBase } from './figures.ts';
-import { flagFigures } from './flags.ts';
 import { CENSORED, inPopulation, type LandmarkRows } from './landmarks.ts';
 import {
   headlinePosition,
@@ -79,7 +78,7 @@ export function prepareLandmark({ input, landmark, trainOn }: LandmarkTask): Lan
 }
 
 export async function evaluateLandmark(task: LandmarkTask): Promise<LandmarkResult> {
-  const { input, landmark, drawsFor } = task;
+  const { input, landmark } = task;
   const data = prepareLandmark(task);
   const probes = await probeReaders(input, data);
   const simple = simpleReaders(input, data);
@@ -159,16 +158,9 @@ export async function evaluateLandmark(task: LandmarkTask): Promise<LandmarkResu
       figures.push(...worldFigures(opened, reader, calibrations.get(reader)!.outer, base, task.worlds));
     }
   }
-  const scores = [...probes.readers, ...others].flatMap((reader) => {
-    const rows = scoreRows(task, opened, reader, calibrations.get(reader));
-    if (input.target.kind === 'outcome' && input.flagBudgets && claims(reader)) {
-      for (const population of task.populations) {
-        const members = rows.filter((row) => population === 'all' || row.population === population);
-        figures.push(...flagFigures(members, input.flagBudgets, baseOf(task, population), drawsFor));
-      }
-    }
-    return rows;
-  });
+  const scores = [...probes.readers, ...others].flatMap((reader) =>
+    scoreRows(task, opened, reader, calibrations.get(reader)),
+  );
   return {
     data,
     figures: task.worlds && task.trainOn === 'all' ? figures.map(markTrainedOnAll) : figures,

@@ -166,8 +166,6 @@ export interface ForecastInput {
   readonly scalars: readonly ScalarBaseline[];
   readonly external: readonly ExternalScores[];
   readonly randomDirections: number;
-  /** Shares of reports that can be read, for targets whose outcome belongs to the episode (a lie); absent = none. */
-  readonly flagBudgets?: readonly number[];
   readonly progress?: Progress;
 }
 

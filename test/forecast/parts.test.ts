@@ -215,12 +215,17 @@ test('traces meet their episodes, and a second reader point by point', async () 
   );
   const { traces } = await evaluate({ ...input, foldings: [foldingOf(input.groups, 1)] });
   const [probe, text] = ['probe:mean_difference', 'text:so_far'].map((name) => traces.find((t) => t.reader === name)!);
-  const watched = monitoredEpisodes(input.episodes, probe, text);
-  expect(watched).toHaveLength(80);
-  for (const { points, second, thresholds } of watched) {
+  const of = (metas: readonly EpisodeMeta[]) =>
+    metas.map((meta, group) => ({ meta, event: { turn: meta.unsafe, call: null }, group }));
+  const unseen = { ...input.episodes[0], key: 'unseen', unsafe: 3 };
+  const watched = monitoredEpisodes(of([...input.episodes, unseen]), probe, text);
+  expect(watched).toHaveLength(81);
+  for (const { points, second, thresholds } of watched.slice(0, 80)) {
     expect(second!.scores).toHaveLength(points.length);
     expect(second!.scores.every((score) => score !== null)).toBe(true);
     expect(thresholds).toHaveLength(1);
   }
-  expect(() => monitoredEpisodes(input.episodes.slice(1), probe)).toThrow(/no episode/);
+  // An episode in which nothing was scored is there all the same: leaving it out would hide what no landmark fell on.
+  expect(watched[80]).toMatchObject({ meta: { key: 'unseen' }, event: { turn: 3 }, fold: null, points: [] });
+  expect(() => monitoredEpisodes(of(input.episodes.slice(1)), probe)).toThrow(/no episode/);
 });

@@ -91,7 +91,7 @@ test('folds dealt by a hash cannot be told apart; folds dealt by content can', a
   expect(number(first)).toBeGreaterThan(0.8);
 });
 
-test('lies among violations get AUROC figures and a review budget, and no alarm figures', async () => {
+test('lies among violations get AUROC figures and scores to review by, and no alarm figures', async () => {
   const input = inputOf({ seed: 11, scenarios: 200, shift: 2 });
   const lying = input.episodes.map((e): EpisodeMeta => ({
     ...e,
@@ -103,7 +103,6 @@ test('lies among violations get AUROC figures and a review budget, and no alarm 
     episodes: lying,
     target: targetNamed('misreported'),
     landmarks: [{ anchor: 'report', offset: 0, positions: ['report_start'] }],
-    flagBudgets: [0.1],
   });
   const at = (metric: string) =>
     result.figures.find(
@@ -111,10 +110,9 @@ test('lies among violations get AUROC figures and a review budget, and no alarm 
         f.metric === metric && f.population === 'x-' && f.reader === 'probe:mean_difference' && f.group === undefined,
     )!;
   expect(number(at('auroc_within_fold'))).toBeGreaterThan(0.85);
-  expect(number(at('flag_precision'))).toBeGreaterThan(0.85);
-  expect(number(at('flag_recall'))).toBeCloseTo(
-    (number(at('flag_precision')) * 20) / lying.filter((e) => e.reportLabel === 'MISREPRESENTED').length,
-    9,
+  const rows = result.scores.filter((row) => row.population === 'x-' && row.reader === 'probe:mean_difference');
+  expect(rows.map(({ label }) => label)).toEqual(
+    rows.map((row) => Number(lying.find((e) => e.key === row.episode)!.reportLabel === 'MISREPRESENTED')),
   );
   expect(result.traces).toEqual([]);
 });
