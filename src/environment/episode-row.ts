@@ -13,7 +13,9 @@ export interface EpisodeNaming {
   readonly run: string;
   readonly model: string;
   /** Token index (prompt ++ generated) by position name, for a turn; stored beside the ids. */
-  readonly positions?: (turn: LoggedTurn) => Readonly<Record<string, number>>;
+  readonly positions?: (turn: LoggedTurn, index: number) => Readonly<Record<string, number>>;
+  /** What the model wrote, where it cannot be written again from the parts of the turn; null where it can. */
+  readonly completionText?: (turn: LoggedTurn, index: number) => string | null;
 }
 
 const WORLD_SUFFIX = { 'x-': 'minus', 'x+': 'plus', nuisance: 'nuisance', none: 'none' } as const;
@@ -26,7 +28,7 @@ export function runName(scenario: Scenario, run: string): string {
  * An episode in the columns of CAPE-Bench's `episodes`, events with token ids and positions.
  *
  * Events: {step, user_before, reasoning, content, tool_name, tool_args, tool_result, unsafe_action, critical,
- * escalation, violations, gate, prompt_ids, generated_ids, positions}. Positions count from 0 in
+ * escalation, violations, gate, completion_text, prompt_ids, generated_ids, positions}. Positions count from 0 in
  * prompt ++ generated. A turn with several calls has `calls: [{name, arguments, tool_result}…]`
  * instead of the three tool keys.
  *
@@ -71,6 +73,7 @@ function eventOf(logged: LoggedTurn, index: number, naming: EpisodeNaming): obje
     result: item.result,
   }));
   const [only] = parts;
+  const written = naming.completionText?.(logged, index) ?? null;
   return {
     step: index,
     ...(logged.before.length === 0 ? {} : { user_before: logged.before }),
@@ -89,9 +92,10 @@ function eventOf(logged: LoggedTurn, index: number, naming: EpisodeNaming): obje
     violations: calls.flatMap((item) => item.labels.violations),
     ...(turn.invalid === null ? {} : { invalid: turn.invalid }),
     ...(logged.gate === null ? {} : { gate: logged.gate }),
+    ...(written === null ? {} : { completion_text: written }),
     prompt_ids: [...turn.promptIds],
     generated_ids: [...turn.generatedIds],
-    ...(naming.positions === undefined ? {} : { positions: naming.positions(logged) }),
+    ...(naming.positions === undefined ? {} : { positions: naming.positions(logged, index) }),
   };
 }
 

@@ -107,12 +107,22 @@ function asEpisode(messages: readonly ChatMessage[], tools: readonly JsonValue[]
 }
 
 function turnOf(message: ChatMessage, index: number, before: readonly ChatMessage[]): Turn {
-  return {
-    index,
-    before,
+  const parts = {
     reasoning: message.reasoning ?? '',
     content: typeof message.content === 'string' ? message.content : null,
     calls: message.toolCalls ?? [],
+  };
+  return { ...turnOfParts(parts), index, before };
+}
+
+/** A turn of which only what the model wrote is known. */
+export function turnOfParts(parts: Pick<Turn, 'reasoning' | 'content' | 'calls'>): Turn {
+  return {
+    index: 0,
+    before: [],
+    reasoning: parts.reasoning,
+    content: parts.content,
+    calls: parts.calls,
     results: [],
     unsafe: false,
     unsafeCall: null,

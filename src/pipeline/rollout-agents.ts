@@ -4,10 +4,11 @@ import { openGenerator, type Generator } from '../model/open-generator.ts';
 import { findFamily } from '../plan/chat/family.ts';
 import { openTemplate } from '../plan/chat/template.ts';
 import { endOfTurn } from '../plan/sequences.ts';
-import { openTokenizer, type OpenTokenizer } from '../plan/tokenizer.ts';
+import { openTokenizer } from '../plan/tokenizer.ts';
 import type { Agent } from '../types.ts';
 import { createLiveAgent } from './live-agent.ts';
 import { parseJsonTags } from './parse-turn.ts';
+import type { TurnFormat } from './rollout-record.ts';
 
 /** One model process; it plays one episode at a time. */
 export interface Lane {
@@ -18,7 +19,7 @@ export interface Lane {
 
 export interface OpenedAgents {
   readonly lanes: readonly Lane[];
-  readonly tokenizer: OpenTokenizer;
+  readonly format: TurnFormat;
   /** Everything of the model that determines the episodes: graph, tokenizer, template. */
   readonly modelHash: string;
   close(): Promise<void>;
@@ -48,7 +49,8 @@ export async function openAgents(config: RolloutConfig, workers: number, signal:
     const tokenizer = await openTokenizer(folder, info.vocabularySize);
     const template = await openTemplate(folder, tokenizer.specialTokens, config.chat.templateKwargs, config.chat.date);
     const family = findFamily(template.text, { stack: 'hf-template', toolText: config.chat.toolText }, folder);
-    const marker = tokenizer.encode(endOfTurn(template, tokenizer)).at(-1);
+    const closing = endOfTurn(template, tokenizer);
+    const marker = tokenizer.encode(closing).at(-1);
     const { toolText, historyReasoning } = config.chat;
     const common = {
       tokenizer,
@@ -65,7 +67,7 @@ export async function openAgents(config: RolloutConfig, workers: number, signal:
         generator,
         agentOf: (episode) => createLiveAgent({ ...common, generator, slot: episode }),
       })),
-      tokenizer,
+      format: { tokenizer, family, endOfTurn: closing },
       modelHash: hashValue({ graph: info.hashes, tokenizer: tokenizer.sha256, template: template.sha256 }),
       close,
     };

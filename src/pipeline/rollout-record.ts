@@ -3,8 +3,11 @@ import type { RolloutConfig } from '../config/rollout.ts';
 import { episodeToRow, reportLabelRow } from '../environment/episode-row.ts';
 import type { EpisodeLog, LoggedTurn } from '../environment/rollout.ts';
 import type { Scenario } from '../environment/scenario.ts';
+import type { Family } from '../plan/chat/family.ts';
 import type { OpenTokenizer } from '../plan/tokenizer.ts';
+import { writtenPositions } from '../plan/written-positions.ts';
 import type { Row as TableRow } from '../store/tables.ts';
+import { textOf, turnOfParts } from './live-agent.ts';
 
 /** What is kept of one played episode. */
 export interface Played {
@@ -14,16 +17,11 @@ export interface Played {
   readonly validCalls: number;
 }
 
-export function recordOf(
-  log: EpisodeLog,
-  twin: Scenario | null,
-  config: RolloutConfig,
-  tokenizer: OpenTokenizer,
-): Played {
+export function recordOf(log: EpisodeLog, twin: Scenario | null, config: RolloutConfig, format: TurnFormat): Played {
   const naming = {
     run: config.name,
     model: config.model.name ?? basename(config.model.folder),
-    positions: markerPositions(tokenizer),
+    ...turnReader(format, log),
   };
   const calls = log.turns.flatMap((turn) => turn.calls);
   const passing = (text: string): boolean => log.scenario.faults.some((fault) => text === `Error: ${fault.error}`);
@@ -35,21 +33,43 @@ export function recordOf(
   };
 }
 
-/**
- * Token positions of a turn, in prompt ++ generated, from the control tokens that were really generated. Only for
- * families whose markers are single tokens; others log prompt_end alone.
- */
-function markerPositions(tokenizer: OpenTokenizer): (turn: LoggedTurn) => Readonly<Record<string, number>> {
-  const thinkEnd = tokenizer.idOf('</think>');
-  const open = tokenizer.idOf('<tool_call>');
-  const close = tokenizer.idOf('</tool_call>');
-  return ({ turn }) => {
-    const start = turn.promptIds.length;
-    const at = (id: number | null): number => (id === null ? -1 : turn.generatedIds.indexOf(id));
-    const found: [string, number][] = [['prompt_end', start - 1]];
-    if (at(thinkEnd) >= 0) found.push(['reasoning_end', start + at(thinkEnd)]);
-    if (turn.calls.length > 0 && at(open) >= 0) found.push(['pre_action', start + at(open) - 1]);
-    if (turn.calls.length > 0 && at(close) >= 0) found.push(['action_end', start + at(close)]);
-    return Object.fromEntries(found.toSorted((a, b) => a[1] - b[1]));
+/** How the turns of a model are read and written. */
+export interface TurnFormat {
+  readonly tokenizer: OpenTokenizer;
+  readonly family: Family;
+  readonly endOfTurn: string;
+}
+
+/** Reads a logged turn again: where its parts lie in the ids, and the text where its parts do not give it. */
+function turnReader({ tokenizer, family, endOfTurn }: TurnFormat, log: EpisodeLog) {
+  const openThink = (ids: Int32Array): boolean => /<think>\s*$/.test(textOf(tokenizer, ids.slice(-8)));
+  return {
+    positions: ({ turn }: LoggedTurn, index: number): Readonly<Record<string, number>> => {
+      const promptLength = turn.promptIds.length;
+      if (family.reader === null) return { prompt_end: promptLength - 1 };
+      const found = writtenPositions(
+        family.reader,
+        tokenizer,
+        { promptLength, generated: turn.generatedIds },
+        {
+          thinkOpenInPrompt: openThink(turn.promptIds),
+          endOfTurn,
+          hasCalls: turn.calls.length > 0,
+          isReport: turn.calls.length === 0 && index === log.turns.length - 1,
+        },
+      );
+      const single = Array.from(found).filter(([name]) => !name.startsWith('span:'));
+      return Object.fromEntries(
+        single.map(([name, at]): [string, number] => [name, at.start]).toSorted((a, b) => a[1] - b[1]),
+      );
+    },
+    completionText: ({ turn }: LoggedTurn): string | null => {
+      const text = textOf(tokenizer, turn.generatedIds);
+      const thinkOpenInPrompt = openThink(turn.promptIds);
+      const parts = turnOfParts(turn);
+      return text === family.emission(parts, { thinkOpenInPrompt, emptyThink: family.emptyThink, endOfTurn }).text
+        ? null
+        : text;
+    },
   };
 }

@@ -110,7 +110,7 @@ async function playLane(lane: Lane, work: Work): Promise<void> {
       ...(work.options.gate === undefined ? {} : { gate: work.options.gate }),
       ...(config.maxTurns === null ? {} : { maxTurns: config.maxTurns }),
     });
-    const item = recordOf(log, work.twins.get(scenario.instanceId) ?? null, config, work.opened.tokenizer);
+    const item = recordOf(log, work.twins.get(scenario.instanceId) ?? null, config, work.opened.format);
     await work.partial.add(scenario.instanceId, item);
     played.set(scenario.instanceId, item);
     work.context.progress.advance(played.size);

@@ -1,12 +1,13 @@
 import { UserError } from '../errors.ts';
 import type { Capture, Episode, Exclusion, JsonValue, Pooling, SequencePlan } from '../types.ts';
-import type { Emission } from './chat/emission.ts';
 import type { Family } from './chat/family.ts';
 import { promptMessages, type MessageStyle } from './chat/messages.ts';
 import type { ChatTemplate } from './chat/template.ts';
-import { spanTokens, type TokenOffsets, tokenOffsets } from './offsets.ts';
+import { generatedPositions, type Found } from './generated-positions.ts';
+import { tokenOffsets } from './offsets.ts';
 import type { ReplaySettings } from './settings.ts';
 import type { OpenTokenizer } from './tokenizer.ts';
+import { writtenPositions } from './written-positions.ts';
 
 export interface ChatSetup {
   readonly tokenizer: OpenTokenizer;
@@ -57,56 +58,10 @@ export function endOfTurn(template: ChatTemplate, tokenizer: OpenTokenizer): str
   return '';
 }
 
-type Found = Map<string, { readonly start: number; readonly end: number; readonly straddles: boolean }>;
-
-/** Positions within the generated part, as indices of the whole sequence. */
-function generatedPositions(emission: Emission, offsets: TokenOffsets, promptLength: number, isReport: boolean): Found {
-  const found: Found = new Map();
-  const single = (name: string, index: number, straddles: boolean): void => {
-    if (promptLength + index >= 0)
-      found.set(name, { start: promptLength + index, end: promptLength + index + 1, straddles });
-  };
-  const tokens = (stretch: { readonly start: number; readonly end: number } | null) =>
-    stretch === null ? null : spanTokens(offsets, stretch.start, stretch.end);
-  const reasoning = tokens(emission.reasoning);
-  if (reasoning) {
-    single('reasoning_start', reasoning.first - 1, reasoning.straddlesStart);
-    found.set('span:reasoning', {
-      start: promptLength + reasoning.first,
-      end: promptLength + reasoning.end,
-      straddles: reasoning.straddlesEnd,
-    });
-  }
-  const close = tokens(emission.reasoningClose);
-  if (close) single('reasoning_end', close.end - 1, close.straddlesEnd);
-  for (const [index, call] of emission.calls.entries()) {
-    const suffix = index === 0 ? '' : `:${index}`;
-    const open = tokens(call.call);
-    if (!open) continue;
-    single(`pre_action${suffix}`, open.first - 1, open.straddlesStart);
-    const name = tokens(call.name);
-    if (name) single(`action_name${suffix}`, name.end - 1, name.straddlesEnd);
-    const last = tokens(call.close.end > call.close.start ? call.close : call.args);
-    if (last) single(`action_end${suffix}`, last.end - 1, last.straddlesEnd);
-    found.set(`span:action${suffix}`, {
-      start: promptLength + open.first,
-      end: promptLength + open.end,
-      straddles: open.straddlesEnd,
-    });
-  }
-  if (isReport) {
-    const report = tokens(emission.content);
-    if (report) {
-      single('report_start', report.first - 1, report.straddlesStart);
-      single('report_end', report.end - 1, report.straddlesEnd);
-      found.set('span:report', {
-        start: promptLength + report.first,
-        end: promptLength + report.end,
-        straddles: report.straddlesEnd,
-      });
-    }
-  }
-  return found;
+/** @throws Error when the ids do not spell the text */
+function checkWritten(tokenizer: OpenTokenizer, ids: Int32Array, text: string): void {
+  const spelt = Buffer.concat(Array.from(ids, (id) => tokenizer.tokenBytes(id))).toString('utf8');
+  if (spelt !== text) throw new Error(`they spell ${JSON.stringify(spelt.slice(0, 80))}`);
 }
 
 /** Both names of the first call: pre_action and pre_action:0. */
@@ -163,24 +118,43 @@ export function buildSequences(episode: Episode, setup: ChatSetup): BuiltSequenc
       checked.turns += 1;
       if (turn.promptTokens === renderedIds.length) checked.agreed += 1;
     }
+    const thinkOpenInPrompt = /<think>\s*$/.test(prompt);
     const emission = family.emission(turn, {
-      thinkOpenInPrompt: /<think>\s*$/.test(prompt),
+      thinkOpenInPrompt,
       emptyThink: family.emptyThink,
       endOfTurn: setup.endOfTurn,
     });
+    const isReport = turn.calls.length === 0 && turn.index === episode.turns.length - 1;
     let generated = tokenizer.encode(emission.text);
     let idsFrom: SequencePlan['idsFrom'] = 'rendered';
-    if (turn.generatedIds !== null) {
-      const logged = Int32Array.from(turn.generatedIds);
-      checked.turns += 1;
-      if (logged.length === generated.length && logged.every((id, index) => id === generated[index]))
-        checked.agreed += 1;
-      generated = logged;
-      idsFrom = 'logged';
-    }
-    let offsets: TokenOffsets;
+    let found: Found;
     try {
-      offsets = tokenOffsets(tokenizer, emission.text, generated);
+      if (turn.generatedIds !== null) {
+        const logged = Int32Array.from(turn.generatedIds);
+        idsFrom = 'logged';
+        const { reader } = family;
+        if (reader !== null && turn.completionText !== null && turn.completionText !== emission.text) {
+          // The log says that the model wrote something else than its format would: positions come from that.
+          checkWritten(tokenizer, logged, turn.completionText);
+          generated = logged;
+          found = writtenPositions(
+            reader,
+            tokenizer,
+            { promptLength: promptIds.length, generated },
+            { thinkOpenInPrompt, endOfTurn: setup.endOfTurn, hasCalls: turn.calls.length > 0, isReport },
+          );
+        } else {
+          checked.turns += 1;
+          if (logged.length === generated.length && logged.every((id, index) => id === generated[index]))
+            checked.agreed += 1;
+          generated = logged;
+          const offsets = tokenOffsets(tokenizer, emission.text, generated);
+          found = generatedPositions(emission, offsets, promptIds.length, isReport);
+        }
+      } else {
+        const offsets = tokenOffsets(tokenizer, emission.text, generated);
+        found = generatedPositions(emission, offsets, promptIds.length, isReport);
+      }
     } catch (error) {
       exclude(
         turn.index,
@@ -192,8 +166,6 @@ export function buildSequences(episode: Episode, setup: ChatSetup): BuiltSequenc
     const ids = new Int32Array(promptIds.length + generated.length);
     ids.set(promptIds, 0);
     ids.set(generated, promptIds.length);
-    const isReport = turn.calls.length === 0 && turn.index === episode.turns.length - 1;
-    const found = generatedPositions(emission, offsets, promptIds.length, isReport);
     found.set('prompt_end', { start: promptIds.length - 1, end: promptIds.length, straddles: false });
     for (const [name, index] of Object.entries(turn.recordedPositions)) {
       const { origin, from } = setup.recorded;

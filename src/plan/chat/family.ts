@@ -1,11 +1,14 @@
 import { UserError } from '../../errors.ts';
 import type { ReplaySettings } from '../settings.ts';
 import { type EmissionFormat, jsonTagsEmission, toolCodeEmission } from './emission.ts';
+import { type EmissionReader, readJsonTags } from './read-emission.ts';
 
 /** What has to be known of a model family beyond its template. */
 export interface Family {
   readonly name: string;
   readonly emission: EmissionFormat;
+  /** Finds the parts in text that the model really wrote; null where only `emission` is known. */
+  readonly reader: EmissionReader | null;
   /** Message field its template reads reasoning from; null = reasoning is not rendered. */
   readonly reasoningField: string | null;
   /** An empty think block is written where there is no reasoning. */
@@ -25,7 +28,12 @@ const NATIVE: readonly {
       /"arguments"|arguments/.test(text) &&
       !text.includes('<function=') &&
       !text.includes('<|channel|>'),
-    family: { emission: jsonTagsEmission, reasoningField: 'reasoning_content', emptyThink: false },
+    family: {
+      emission: jsonTagsEmission,
+      reader: readJsonTags,
+      reasoningField: 'reasoning_content',
+      emptyThink: false,
+    },
   },
 ];
 
@@ -42,9 +50,15 @@ export function findFamily(
   }
   const reasoningField = template.includes('<think>') ? 'reasoning_content' : null;
   if (settings.toolText === 'json-tags')
-    return { name: 'json-tags (as text)', emission: jsonTagsEmission, reasoningField, emptyThink: false };
+    return {
+      name: 'json-tags (as text)',
+      emission: jsonTagsEmission,
+      reader: readJsonTags,
+      reasoningField,
+      emptyThink: false,
+    };
   if (settings.toolText === 'tool_code')
-    return { name: 'tool_code (as text)', emission: toolCodeEmission, reasoningField, emptyThink: false };
+    return { name: 'tool_code (as text)', emission: toolCodeEmission, reader: null, reasoningField, emptyThink: false };
   const found = NATIVE.find((item) => item.test(template));
   if (!found) {
     throw new UserError(
