@@ -67,6 +67,11 @@ export const datasetSchema = z.strictObject({
 
 export const modelSchema = z.strictObject({
   folder: path.describe('folder with the ONNX graph, tokenizer and chat template'),
+  dtype: z
+    .string()
+    .regex(/^[a-z0-9]+$/, 'fp32, fp16, q8, q4, q4f16 …')
+    .nullable()
+    .describe('which graph, where the folder has several (model_q4f16.onnx); null = model.onnx'),
   threads: z.int().min(1).max(256).describe('threads of the model; another number may change the last bits'),
   executionProvider: z.enum(['cpu', 'cuda', 'webgpu']).describe('of onnxruntime'),
   memoryCapGiB: z.number().gt(0).describe('memory at which the model’s process is ended and its sequence set aside'),
@@ -236,7 +241,7 @@ export type Config = z.infer<typeof configSchema>;
 export const DEFAULTS = {
   seed: 0,
   dataset: { scenarios: null, reportLabels: null, tools: null, where: {}, select: null, maxBad: 0.001 },
-  model: { threads: 2, executionProvider: 'cpu', memoryCapGiB: 4, chunk: 512, shareAcrossEpisodes: true },
+  model: { dtype: null, threads: 2, executionProvider: 'cpu', memoryCapGiB: 4, chunk: 512, shareAcrossEpisodes: true },
   replay: {
     role: 'agent',
     stack: 'hf-template',

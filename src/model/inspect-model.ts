@@ -1,9 +1,12 @@
 import path from 'node:path';
+import { DataError } from '../errors.ts';
 import { sha256File } from '../lib/content-hash.ts';
 import type { ModelInfo, Tap } from '../types.ts';
+import { listGraphs } from './graph/find-graph.ts';
 import { dataTypeName } from './graph/onnx-schema.ts';
 import { readModel, type ReadModel } from './graph/read-model.ts';
 import { cpuObstacle } from './graph/supported-ops.ts';
+import { readModelConfig } from './model-config.ts';
 
 /** One tap of a graph: the value it stands for, and its type where the exporter wrote it. */
 export interface TapInfo {
@@ -48,6 +51,41 @@ export async function inspectModel(
     })),
     refused: cpuObstacle(read.model.graph),
     warnings: read.external.warnings,
+  };
+}
+
+/**
+ * As {@link inspectModel}, for a folder that may hold no graph: config.json then says what a plan needs, and another
+ * engine computes the states. `exporter` is 'none' there.
+ * @throws DataError as {@link inspectModel}, or naming what config.json lacks
+ */
+export async function inspectForPlan(
+  folder: string,
+  options: { readonly dtype?: string; readonly hash?: boolean } = {},
+): Promise<InspectedModel> {
+  const config = path.extname(folder) === '.onnx' ? null : await readModelConfig(folder);
+  if (config === null || (await listGraphs(folder)).length > 0) return inspectModel(folder, options);
+  const { blocks, width } = config;
+  if (blocks === null || width === null)
+    throw new DataError(
+      `${path.join(folder, 'config.json')}: expected num_hidden_layers and hidden_size, got ${blocks ?? 'none'} and ${width ?? 'none'}. Fetch the model's config.json again`,
+    );
+  const file = path.join(folder, 'config.json');
+  return {
+    info: {
+      folder,
+      blocks,
+      width,
+      vocabularySize: config.vocabularySize ?? 0,
+      contextLimit: config.contextLimit,
+      exporter: 'none',
+      hashes: options.hash === false ? {} : { 'config.json': (await sha256File(file)).sha256 },
+      pastState: 'none',
+    },
+    taps: [],
+    state: [],
+    refused: `${path.basename(folder)} has no ONNX graph: plan --export and extract --from work with it, running it here does not`,
+    warnings: [],
   };
 }
 

@@ -1,10 +1,11 @@
-import { DataError } from '../errors.ts';
+import { DataError, MismatchError } from '../errors.ts';
 import { checkFreeSpace } from '../lib/atomic-write.ts';
-import { openReplayer } from '../model/open-replayer.ts';
+import { type ModelReplayer, openReplayer } from '../model/open-replayer.ts';
 import { SequenceError } from '../model/sequence-error.ts';
 import { type DoneFile, findDone, writeShard } from '../store/activation-shards.ts';
 import { type PlanFile, type PlanShardInfo, readPlanShard } from '../store/plan-shards.ts';
-import type { Exclusion, FeatureKey, Pooling, Replayer, ReplaySequence, SequencePlan } from '../types.ts';
+import type { Exclusion, FeatureKey, Pooling, ReplaySequence, SequencePlan } from '../types.ts';
+import { healthLines, refuseUnhealthy } from './activation-health.ts';
 import type { PipelineContext } from './context.ts';
 import type { OpenedRun } from './open-run.ts';
 
@@ -16,6 +17,12 @@ export interface ExtractSummary {
   readonly peakRssBytes: number;
   readonly skipped: readonly Exclusion[];
   readonly shards: readonly number[];
+  /** Engines the activations come from; empty = computed here. */
+  readonly engines: readonly string[];
+  /** What is worth knowing about the values: magnitudes that float16 cannot hold. */
+  readonly health: readonly string[];
+  /** Set when they were imported just now: states after the same tokens that were compared (docs/shard-format.md). */
+  readonly imported?: { readonly pairs: number; readonly largestDifference: number };
 }
 
 /** A sequence whose process died this often is set aside; the rest of its shard goes on. */
@@ -66,7 +73,7 @@ interface Collected {
 
 /** Replays the sequences of one shard; a sequence that kills its process twice is set aside. */
 async function replayShard(
-  replayer: Replayer,
+  replayer: ModelReplayer,
   plans: readonly SequencePlan[],
   width: number,
   signal: AbortSignal,
@@ -105,6 +112,7 @@ async function replayShard(
   for (const plan of wanted) {
     const data = results.get(plan)!;
     const { rows } = toReplay(plan);
+    refuseUnhealthy(replayer, plan, rows, data, width);
     const at = new Map(Array.from(rows, (row, index) => [row, index]));
     for (const capture of plan.captures) {
       collected.keys.push({ episode: plan.episode, turn: capture.turn, position: capture.position });
@@ -140,6 +148,7 @@ export async function extractStage(run: OpenedRun, plan: PlanFile, context: Pipe
   const { width } = model;
   const done = await findDone(folder.path, folder.keyHash, plan.shards.length, true, context.clock.date());
   const missing = plan.shards.filter((shard) => !done.has(shard.index));
+  checkEngine(run, [...done.values()], missing.length);
   let peakRssBytes = 0;
   if (missing.length > 0) {
     const left = plannedBytes({ ...plan, shards: missing }, taps.length, width, config.capture.dtype);
@@ -149,6 +158,7 @@ export async function extractStage(run: OpenedRun, plan: PlanFile, context: Pipe
     let tokens = 0;
     const replayer = await openReplayer({
       folder: config.model.folder,
+      ...(config.model.dtype === null ? {} : { dtype: config.model.dtype }),
       taps,
       threads: config.model.threads,
       executionProvider: config.model.executionProvider,
@@ -172,28 +182,55 @@ export async function extractStage(run: OpenedRun, plan: PlanFile, context: Pipe
     }
     context.progress.end();
   }
-  const shards = [...done.values()].sort((a, b) => a.shard - b.shard);
+  return summarise(run, [...done.values()], peakRssBytes);
+}
+
+/**
+ * Numbers of two engines differ in their last digits, so they do not mix within a run.
+ * @throws MismatchError (78) when what is missing would have to be computed by another engine than what is there,
+ * DataError (65) when there is nothing to compute it with
+ */
+function checkEngine({ folder, model, config }: OpenedRun, done: readonly DoneFile[], missing: number): void {
+  if (missing === 0) return;
+  const other = done.find(({ engine }) => engine !== undefined);
+  if (other !== undefined) {
+    throw new MismatchError(
+      `${folder.path}: expected activations of one engine, got ${done.length} shards of ${other.engine} and ${missing} that are missing. Import them all with extract --from, or use another --out`,
+    );
+  }
+  if (model.exporter === 'none') {
+    throw new DataError(
+      `${config.model.folder}: expected a .onnx file in the model folder or in onnx/, got none. Export the model to ONNX, or let another engine compute: plan --export, then extract --from (docs/shard-format.md)`,
+    );
+  }
+}
+
+/** @throws DataError (65) when no state was captured at all */
+export function summarise(run: OpenedRun, done: readonly DoneFile[], peakRssBytes: number): ExtractSummary {
+  const shards = [...done].sort((a, b) => a.shard - b.shard);
   const sum = (value: (shard: DoneFile) => number): number => shards.reduce((total, shard) => total + value(shard), 0);
   const skipped = shards.flatMap((shard) => shard.skipped);
   if (sum((shard) => shard.rows) === 0)
     throw new DataError(
-      `${folder.path}: expected captured states, got none. Check capture.positions against the exclusions`,
+      `${run.folder.path}: expected captured states, got none. Check capture.positions against the exclusions`,
     );
   return {
     rows: sum((shard) => shard.rows),
-    width,
+    width: run.model.width,
     computedTokens: sum((shard) => shard.computedTokens),
     seconds: sum((shard) => shard.seconds),
     peakRssBytes,
     skipped,
     shards: shards.map((shard) => shard.shard),
+    engines: [...new Set(shards.flatMap(({ engine }) => (engine === undefined ? [] : [engine])))],
+    health: healthLines(shards),
   };
 }
 
 async function extractShard(
   run: OpenedRun,
   shard: PlanShardInfo,
-  replayer: Replayer,
+  replayer: ModelReplayer,
   context: PipelineContext,
 ): Promise<DoneFile> {
   const from = context.clock.now();

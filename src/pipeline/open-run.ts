@@ -12,7 +12,7 @@ import { hashSource } from '../dataset/hash-source.ts';
 import { checkSource, type DatasetSource, readEpisodesInOrder, readMetas, type ReadOptions } from '../dataset/read.ts';
 import { selectEpisodes } from '../dataset/select.ts';
 import { assignGroups, groupNames } from '../dataset/split.ts';
-import { inspectModel } from '../model/inspect-model.ts';
+import { inspectForPlan } from '../model/inspect-model.ts';
 import { findFamily } from '../plan/chat/family.ts';
 import { openTemplate } from '../plan/chat/template.ts';
 import { type ChatSetup, endOfTurn } from '../plan/sequences.ts';
@@ -137,7 +137,10 @@ export async function openPipeline(
   const metas = [...unordered].sort((a, b) => (order(a) < order(b) ? -1 : 1));
   for (const warning of warnings) context.progress.note(`warning: ${warning}`);
 
-  const { info, warnings: modelWarnings } = await inspectModel(config.model.folder);
+  const { info, warnings: modelWarnings } = await inspectForPlan(
+    config.model.folder,
+    config.model.dtype === null ? {} : { dtype: config.model.dtype },
+  );
   for (const warning of modelWarnings) context.progress.note(`warning: ${warning}`);
   const taps = resolveTaps(config.capture, info.blocks);
   const tokenizer = await openTokenizer(config.model.folder, info.vocabularySize > 0 ? info.vocabularySize : null);

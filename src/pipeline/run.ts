@@ -9,13 +9,14 @@ import { saveProbe } from '../probe/artefact.ts';
 import { createFitReaders } from '../probe/fit-readers.ts';
 import { openFeatures } from '../store/features.ts';
 import { writeMetrics } from '../store/figures.ts';
-import type { PlanFile } from '../store/plan-shards.ts';
+import { exportPlan, type PlanFile } from '../store/plan-shards.ts';
 import type { Figure, Metrics } from '../types.ts';
 import type { PipelineContext } from './context.ts';
 import { type ExtractSummary, extractStage } from './extract-stage.ts';
 import { type ForecastPart, forecastStage } from './forecast-stage.ts';
 import { interveneStage } from './intervene-stage.ts';
 import { type OpenedRun, openPipeline, packageVersion, runName } from './open-run.ts';
+import { importStage } from './import-stage.ts';
 import { planStage } from './plan-stage.ts';
 import type { PlanCost } from './plan-summary.ts';
 import { reportStage } from './report-stage.ts';
@@ -30,6 +31,10 @@ export interface RunOptions {
   readonly flags: Flags;
   /** A run folder whose whole key has to be that of this configuration. */
   readonly resume: string | null;
+  /** Folder to copy the plan to, for another engine (docs/shard-format.md). */
+  readonly exportTo?: string | null;
+  /** Folder with what another engine computed for the plan; null = compute here. */
+  readonly importFrom?: string | null;
 }
 
 export interface RunResult {
@@ -59,7 +64,7 @@ export async function run(configPath: string, options: RunOptions, context: Pipe
       for (const name of ANALYSIS_FILES)
         if (existsSync(join(opened.folder.path, name))) await unlink(join(opened.folder.path, name));
     }
-    const result = await stages(opened, options.until, context);
+    const result = await stages(opened, options, context);
     await opened.folder.setStatus('done');
     return result;
   } catch (error) {
@@ -71,9 +76,11 @@ export async function run(configPath: string, options: RunOptions, context: Pipe
   }
 }
 
-async function stages(opened: OpenedRun, until: Stage, context: PipelineContext): Promise<RunResult> {
+async function stages(opened: OpenedRun, options: RunOptions, context: PipelineContext): Promise<RunResult> {
+  const { until, exportTo = null, importFrom = null } = options;
   const reaches = (stage: Stage): boolean => STAGES.indexOf(until) >= STAGES.indexOf(stage);
   const plan = await planStage(opened, context);
+  if (exportTo !== null) await exportPlan(opened.folder.path, plan, exportTo);
   const none = {
     folder: opened.folder.path,
     plan,
@@ -84,12 +91,19 @@ async function stages(opened: OpenedRun, until: Stage, context: PipelineContext)
     headline: [],
   };
   if (!reaches('extract')) return none;
-  const extract = await extractStage(opened, plan, context);
+  const extract =
+    importFrom === null
+      ? await extractStage(opened, plan, context)
+      : await importStage(opened, plan, importFrom, context);
+  for (const line of extract.health) context.progress.note(`note: ${line}`);
   await opened.folder.note('extract', {
     computedTokens: extract.computedTokens,
     seconds: extract.seconds,
     rows: extract.rows,
     width: extract.width,
+    engines: extract.engines,
+    health: extract.health,
+    ...(extract.imported === undefined ? {} : { imported: extract.imported }),
   });
   if (extract.peakRssBytes > 0) await opened.folder.note('peakRssBytes', extract.peakRssBytes);
   if (!reaches('train')) return { ...none, extract };

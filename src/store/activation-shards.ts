@@ -26,6 +26,10 @@ export interface DoneFile {
   readonly seconds: number;
   /** Largest magnitude per tap: float16 overflows beyond 65,504. */
   readonly maxAbs: readonly number[];
+  /** Values per tap that float16 could not hold. */
+  readonly beyondFloat16: readonly number[];
+  /** The other engine they were imported from (docs/shard-format.md); absent = computed here. */
+  readonly engine?: string;
   readonly skipped: readonly Exclusion[];
 }
 
@@ -48,19 +52,21 @@ const FLOAT16_MAX = 65_504;
 const FLOAT32_MAX = 3.4028234663852886e38;
 
 /**
- * Largest magnitude per tap, of values that may reach a probe.
+ * Largest magnitude per tap, of values that may reach a probe, and how many float16 could not hold.
  * @throws DataError (65) naming tap, position, turn and episode of the first value that may not
  */
-function guard(content: ShardContent, dtype: Dtype): number[] {
+function guard(content: ShardContent, dtype: Dtype): { readonly maxAbs: number[]; readonly beyondFloat16: number[] } {
   const { keys, taps, width } = content;
   const limit = dtype === 'float16' ? FLOAT16_MAX : FLOAT32_MAX;
-  return content.data.map((data, tap) => {
+  const beyondFloat16 = taps.map(() => 0);
+  const maxAbs = content.data.map((data, tap) => {
     if (data.length !== keys.length * width)
       throw new RangeError(`${taps[tap]}: ${data.length} values for ${keys.length} rows of ${width}`);
     let most = 0;
     for (let index = 0; index < data.length; index += 1) {
       const value = Math.abs(data[index]);
       if (value > most) most = value;
+      if (value > FLOAT16_MAX) beyondFloat16[tap] += 1;
       if (value <= limit) continue;
       const { episode, turn, position } = keys[Math.floor(index / width)];
       const where = `at ${position} of turn ${turn}, episode ${episode}`;
@@ -72,6 +78,7 @@ function guard(content: ShardContent, dtype: Dtype): number[] {
     }
     return most;
   });
+  return { maxAbs, beyondFloat16 };
 }
 
 function encodeShard(content: ShardContent, dtype: Dtype): Uint8Array[] {
@@ -93,10 +100,10 @@ function encodeShard(content: ShardContent, dtype: Dtype): Uint8Array[] {
  */
 export async function writeShard(
   folder: string,
-  done: Pick<DoneFile, 'keyHash' | 'shard' | 'computedTokens' | 'seconds' | 'skipped' | 'dtype'>,
+  done: Pick<DoneFile, 'keyHash' | 'shard' | 'computedTokens' | 'seconds' | 'skipped' | 'dtype' | 'engine'>,
   content: ShardContent,
 ): Promise<DoneFile> {
-  const maxAbs = guard(content, done.dtype);
+  const health = guard(content, done.dtype);
   const parts = encodeShard(content, done.dtype);
   const hash = sha256Parts(parts);
   const path = shardPath(folder, done.shard);
@@ -108,13 +115,13 @@ export async function writeShard(
     taps: content.taps,
     bytes: parts.reduce((sum, part) => sum + part.length, 0),
     sha256: hash,
-    maxAbs,
+    ...health,
   };
   if (!(await writeFileAtomic(path, parts, { exclusive: true })) && (await sha256File(path)).sha256 !== hash) {
     const first = await readDone(donePath);
     if (first !== null) {
       throw new CorruptFileError(
-        `${path}: expected sha256 ${hash.slice(0, 12)}… from every writer, got ${first.sha256.slice(0, 12)}… from the first. The model does not give the same numbers twice: run with one thread, in a new --out`,
+        `${path}: expected sha256 ${hash.slice(0, 12)}… from every writer, got ${first.sha256.slice(0, 12)}… from the first. ${done.engine === undefined ? 'The model does not give the same numbers twice: run with one thread, in a new --out' : 'These are not the activations that were imported before: import them in a new --out'}`,
       );
     }
     // Without a done file nobody vouches for what is there: its writer was killed, or the disk damaged it.

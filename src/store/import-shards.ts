@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DataError } from '../errors.ts';
+import { DataError, UserError } from '../errors.ts';
 import { sha256 } from '../lib/content-hash.ts';
 import { countNonFinite, toFloat32 } from '../lib/float-formats.ts';
 import { readSafetensorsHeader, readTensorBytes, type SafetensorsHeader } from '../lib/safetensors.ts';
@@ -54,11 +54,12 @@ const keyName = ({ episode, turn, position }: FeatureKey): string => `${position
 /**
  * Checks and takes the shards of another engine: counts, tokens, taps, widths, finite values, states that depend on the
  * text, and that states after the same tokens are the same. A shard is taken whole or not at all.
- * @throws DataError (65) naming the file and what is wrong, CorruptFileError (65), DiskError (74)
+ * @throws DataError (65) naming the file and what is wrong, UserError (2) when there is no such folder, CorruptFileError
+ * (65), DiskError (74)
  */
 export async function importShards(options: ImportOptions): Promise<ImportSummary> {
   const { plan, from } = options;
-  const names = (await readdir(from)).filter((name) => name.endsWith('.safetensors')).sort();
+  const names = (await listFolder(from)).filter((name) => name.endsWith('.safetensors')).sort();
   const expected = plan.shards.map(({ index }) => `shard-${String(index).padStart(5, '0')}.safetensors`);
   const missing = expected.filter((name) => !names.includes(name));
   const extra = names.filter((name) => !expected.includes(name));
@@ -82,6 +83,17 @@ export async function importShards(options: ImportOptions): Promise<ImportSummar
     options.onShard?.(taken.rows);
   }
   return { rows, engines: [...engines], skipped, pairs, largestDifference };
+}
+
+async function listFolder(from: string): Promise<string[]> {
+  try {
+    return await readdir(from);
+  } catch (error) {
+    throw new UserError(
+      `--from ${from}: expected the folder with the engine's shards, got ${(error as NodeJS.ErrnoException).code ?? 'an error'}. Name the folder it wrote`,
+      { cause: error },
+    );
+  }
 }
 
 async function importShard(
@@ -115,9 +127,9 @@ async function importShard(
     largestDifference = Math.max(largestDifference, twins.largest);
     data.push(sorted);
   }
-  const done = { keyHash, shard: shard.index, computedTokens: 0, seconds: 0, skipped, dtype };
-  await writeShard(folder, done, { keys: wanted.map(({ key }) => key), taps, width, data });
   const engine = header.metadata.get('engine') ?? 'unnamed';
+  const done = { keyHash, shard: shard.index, computedTokens: 0, seconds: 0, skipped, dtype, engine };
+  await writeShard(folder, done, { keys: wanted.map(({ key }) => key), taps, width, data });
   return { rows: wanted.length, engine, skipped, pairs, largestDifference };
 }
 

@@ -1,6 +1,7 @@
-import type { Argv, CommandModule } from 'yargs';
+import type { ArgumentsCamelCase, Argv, CommandModule } from 'yargs';
 import { formatPlan } from '../../pipeline/plan-summary.ts';
-import { run, type RunResult, type Stage } from '../../pipeline/run.ts';
+import type { ExtractSummary } from '../../pipeline/extract-stage.ts';
+import { run, type RunOptions, type RunResult, type Stage } from '../../pipeline/run.ts';
 import { scoreProbe } from '../../pipeline/score-probe.ts';
 import { commandContext } from '../context.ts';
 
@@ -28,23 +29,50 @@ export function configOptions(yargs: Argv): Argv<StageArgs> {
     });
 }
 
+interface PlanArgs extends StageArgs {
+  readonly export: string | undefined;
+}
+interface ExtractArgs extends StageArgs {
+  readonly from: string | undefined;
+}
+
 function print(result: RunResult, stage: Stage, print_: (line: string) => void): void {
   if (stage === 'plan') for (const line of formatPlan(result)) print_(line);
+  if (stage === 'extract' && result.extract !== null) print_(extractLine(result.extract));
   for (const line of result.headline) print_(line);
   for (const probe of stage === 'train' ? result.probes : []) print_(probe);
   print_(result.folder);
 }
 
-function stageCommand(
+function extractLine({ rows, width, engines, imported }: ExtractSummary): string {
+  const states = `${rows.toLocaleString('en')} rows of width ${width}`;
+  if (imported === undefined) return engines.length === 0 ? states : `${states} from ${engines.join(', ')}`;
+  const { pairs, largestDifference } = imported;
+  const twins =
+    pairs === 0
+      ? 'no two rows stand after the same tokens, so nothing could be compared'
+      : `${pairs.toLocaleString('en')} pairs of rows after the same tokens differ by at most ${largestDifference.toPrecision(2)} of the largest magnitude`;
+  return `${states} from ${engines.join(', ')}; ${twins}`;
+}
+
+/** A command that brings a run up to a stage, with options of its own. */
+function stageCommand<Args extends StageArgs = StageArgs>(
   command: string,
   until: Stage,
   describe: string,
   example: string,
-): CommandModule<object, StageArgs> {
+  own: {
+    readonly options: (yargs: Argv<StageArgs>) => Argv<Args>;
+    readonly read: (args: ArgumentsCamelCase<Args>) => Pick<RunOptions, 'exportTo' | 'importFrom'>;
+  } | null = null,
+): CommandModule<object, Args> {
   return {
     command: `${command} <config>`,
     describe,
-    builder: (yargs) => configOptions(yargs).example(`$0 ${command} configs/organism.yaml`, example),
+    builder: (yargs) => {
+      const base = configOptions(yargs).example(`$0 ${command} configs/fixture.yaml`, example);
+      return own === null ? (base as Argv<Args>) : own.options(base);
+    },
     handler: async (args) => {
       const context = commandContext();
       const result = await run(
@@ -53,6 +81,7 @@ function stageCommand(
           until,
           flags: { output: args.out, 'model.threads': args.threads, seed: args.seed },
           resume: args.resume ?? null,
+          ...own?.read(args),
         },
         context,
       );
@@ -96,13 +125,35 @@ const forecastCommand: CommandModule<object, ForecastArgs> = {
 
 /** Each brings the run of a configuration up to its stage; what is done already is kept. */
 export const stageCommands = [
-  stageCommand(
+  stageCommand<PlanArgs>(
     'plan',
     'plan',
     'Token ids, positions, cost and every exclusion; needs no weights in memory',
     'what a run would read and write',
+    {
+      options: (yargs) =>
+        yargs
+          .option('export', { type: 'string', describe: 'folder for the plan, to be read by another engine' })
+          .example(
+            '$0 plan big.yaml --export plan',
+            'ids and positions for an engine on another machine',
+          ) as unknown as Argv<PlanArgs>,
+      read: ({ export: exportTo }) => ({ exportTo: exportTo ?? null }),
+    },
   ),
-  stageCommand('extract', 'extract', 'Replay every turn and store the hidden states', 'resumes where it stopped'),
+  stageCommand<ExtractArgs>(
+    'extract',
+    'extract',
+    'Replay every turn and store the hidden states',
+    'resumes where it stopped',
+    {
+      options: (yargs) =>
+        yargs
+          .option('from', { type: 'string', describe: 'folder with what another engine computed for the plan' })
+          .example('$0 extract big.yaml --from states', 'checks and takes it') as unknown as Argv<ExtractArgs>,
+      read: ({ from }) => ({ importFrom: from ?? null }),
+    },
+  ),
   stageCommand('train', 'train', 'Train probes and write them with their cards', 'one probe per landmark'),
   forecastCommand,
   stageCommand(

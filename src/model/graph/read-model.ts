@@ -1,4 +1,4 @@
-import { open, readdir, readFile, stat } from 'node:fs/promises';
+import { open, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { DataError } from '../../errors.ts';
 import type { Tap } from '../../types.ts';
@@ -6,6 +6,7 @@ import { NO_CONFIG, readModelConfig, type ModelConfig } from '../model-config.ts
 import { crossCheckNames } from './cross-check-names.ts';
 import { checkWidths, declaredTaps, embeddingWidth } from './declared-taps.ts';
 import { checkTensors, LFS_POINTER, type ExternalFiles } from './external-data.ts';
+import { findGraphFile } from './find-graph.ts';
 import { readGraphIo, type GraphIo } from './graph-io.ts';
 import { GraphError, indexGraph, type GraphIndex, type ValueRef } from './index-graph.ts';
 import { decodeModel, type OnnxModel } from './onnx-schema.ts';
@@ -84,41 +85,6 @@ function checkBlocks(stream: ResidualStream, config: ModelConfig): void {
       `expected ${config.blocks} blocks (num_hidden_layers of config.json), found ${stream.blocks.length} in the graph`,
     );
   }
-}
-
-const PREFERRED = ['model.onnx', 'onnx/model.onnx', 'decoder_model_merged.onnx', 'onnx/decoder_model_merged.onnx'];
-
-async function findGraphFile(folder: string, dtype: string | undefined): Promise<string> {
-  const info = await stat(folder).catch(() => null);
-  if (!info) throw new DataError(`${folder}: expected a model folder, got no such file or directory.`);
-  if (info.isFile()) return folder;
-  const found: string[] = [];
-  for (const place of ['', 'onnx']) {
-    for (const name of await readdir(path.join(folder, place)).catch(() => [])) {
-      if (name.endsWith('.onnx')) found.push(path.posix.join(place, name));
-    }
-  }
-  const label = path.basename(folder);
-  if (label.endsWith('.onnx')) throw new DataError(`${label}: expected a file, got a directory.`);
-  if (found.length === 0) {
-    throw new DataError(
-      `${label}: expected a .onnx file in the model folder or in onnx/, got none. Export the model to ONNX.`,
-    );
-  }
-  const wanted =
-    dtype === undefined
-      ? (PREFERRED.find((p) => found.includes(p)) ?? (found.length === 1 ? found[0] : undefined))
-      : found.find((p) =>
-          p.endsWith(dtype === 'fp32' ? '/model.onnx' : `_${dtype === 'q8' ? 'quantized' : dtype}.onnx`),
-        );
-  if (wanted === undefined) {
-    throw new DataError(
-      `${label}: expected ${dtype === undefined ? 'one .onnx file or a dtype that picks one' : `a file for dtype ${dtype}`}, got ${found.sort().join(', ')}. Set model.dtype.`,
-    );
-  }
-  const file = path.join(folder, wanted);
-  if (!(await stat(file)).isFile()) throw new DataError(`${wanted}: expected a file, got a directory.`);
-  return file;
 }
 
 async function readGraphBytes(file: string): Promise<Buffer> {
