@@ -134,10 +134,7 @@ export const stageCommands = [
       options: (yargs) =>
         yargs
           .option('export', { type: 'string', describe: 'folder for the plan, to be read by another engine' })
-          .example(
-            '$0 plan big.yaml --export plan',
-            'ids and positions for an engine on another machine',
-          ) as unknown as Argv<PlanArgs>,
+          .example('$0 plan big.yaml --export plan', 'ids and positions for an engine on another machine'),
       read: ({ export: exportTo }) => ({ exportTo: exportTo ?? null }),
     },
   ),
@@ -150,7 +147,7 @@ export const stageCommands = [
       options: (yargs) =>
         yargs
           .option('from', { type: 'string', describe: 'folder with what another engine computed for the plan' })
-          .example('$0 extract big.yaml --from states', 'checks and takes it') as unknown as Argv<ExtractArgs>,
+          .example('$0 extract big.yaml --from states', 'checks and takes it'),
       read: ({ from }) => ({ importFrom: from ?? null }),
     },
   ),
