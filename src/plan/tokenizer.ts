@@ -10,6 +10,8 @@ import type { Tokenizer } from '../types.ts';
 export interface OpenTokenizer extends Tokenizer {
   /** sha256 of tokenizer.json as it lies on disk (after gunzip). */
   readonly sha256: string;
+  /** Text as text, also where it reads like a control token. */
+  encodeOrdinary(text: string): Int32Array;
   /** Id of a token by its exact text, null where there is none. */
   idOf(token: string): number | null;
   /** Variables of the template: bos_token, eos_token … */
@@ -140,6 +142,8 @@ export async function openTokenizer(folder: string, vocabulary: number | null = 
     if (byte) return Uint8Array.of(Number.parseInt(byte[1], 16));
     return encoder.encode(token.replaceAll('\u2581', ' '));
   };
+  // Made on first use: only few logs hold text that reads like a control token.
+  let encodeBare: ((text: string) => Int32Array) | null = null;
   const eosIds = new Set<number>();
   for (const name of ['eos_token']) {
     const value = config[name];
@@ -185,6 +189,15 @@ export async function openTokenizer(folder: string, vocabulary: number | null = 
     },
     decode: (ids) => hub.decode(Array.from(ids), { skip_special_tokens: false, clean_up_tokenization_spaces: false }),
     tokenBytes,
+    encodeOrdinary(input) {
+      const clean = input.toWellFormed();
+      if (splitter === null || clean.split(splitter).length === 1) return encodePiece(clean);
+      if (encodeBare === null) {
+        const bare = new HubTokenizer({ ...json, added_tokens: [] }, config);
+        encodeBare = (piece) => Int32Array.from(bare.encode(piece, { add_special_tokens: false }).ids);
+      }
+      return encodeBare(clean);
+    },
     idOf: (token) => idByToken.get(token) ?? null,
   };
 }
