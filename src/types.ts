@@ -33,6 +33,10 @@ export interface Estimate {
   readonly positives: number | null;
   /** Groups that were resampled (EVALUATION.md 6). */
   readonly clusters: number | null;
+  /** Bootstrap draws behind the interval, where they are fewer than the contract's 2,000; absent otherwise. */
+  readonly draws?: number;
+  /** Bootstrap draws on which the statistic does not exist, where there are any (at most 5 %); absent otherwise. */
+  readonly dropped?: number;
 }
 export type Value = Estimate | Undefined;
 

@@ -11,6 +11,7 @@ import type { FigureBase } from './figures.ts';
 import { hasWorlds, inPopulation, landmarkName, landmarkRows } from './landmarks.ts';
 import { keysOf, type Reader } from './readers.ts';
 import { rocCurveOf } from './roc.ts';
+import { openLabels } from './sealed-labels.ts';
 import { scorer } from './search.ts';
 import type { Curve, ForecastInput, Population, Target } from './types.ts';
 
@@ -34,6 +35,9 @@ export interface ApplyResult {
   readonly exclusions: readonly Exclusion[];
   readonly curves: readonly Curve[];
 }
+
+/** Figures about outer folds; one reader that is fitted to none of these rows has none. */
+const OF_FOLDS: ReadonlySet<string> = new Set(['auroc_split_seed_spread', 'one_class_folds', 'empty_folds']);
 
 /** @throws MismatchError when the states are not as wide as the probe, or it reads several taps */
 export async function applyProbe(input: ApplyInput): Promise<ApplyResult> {
@@ -70,8 +74,9 @@ export async function applyProbe(input: ApplyInput): Promise<ApplyResult> {
   const opened: Opened = {
     rows: landmark.rows,
     episodes,
-    labels: Int8Array.from(landmark.rows, ({ label }) => label),
+    labels: openLabels(landmark.labels),
     folds: [new Int32Array(landmark.rows.length)],
+    foldCounts: [1],
     groups: Int32Array.from(landmark.rows, ({ index }) => groups[index]),
     drawsFor: drawCache(input.bootstrapDraws, input.seed),
   };
@@ -81,7 +86,7 @@ export async function applyProbe(input: ApplyInput): Promise<ApplyResult> {
   const populations: readonly Population[] = hasWorlds(episodes) ? ['x-', 'nuisance'] : ['all'];
   for (const population of populations) {
     const belongs = (row: number): boolean => inPopulation(episodes[landmark.rows[row].index], population);
-    const rows = landmark.rows.flatMap(({ label }, row) =>
+    const rows = Array.from(opened.labels).flatMap((label, row) =>
       (label === 0 || label === 1) && atRisk[row] === 1 && belongs(row) ? [row] : [],
     );
     const base: FigureBase = {
@@ -95,11 +100,7 @@ export async function applyProbe(input: ApplyInput): Promise<ApplyResult> {
       ...(probe.horizon === null ? {} : { horizon: probe.horizon }),
     };
     // One reader scored every row: there are no folds to keep apart and no seeds to spread over.
-    figures.push(
-      ...aurocFigures(opened, reader, base, belongs, true).filter(
-        ({ metric }) => metric !== 'auroc_split_seed_spread' && metric !== 'one_class_folds',
-      ),
-    );
+    figures.push(...aurocFigures(opened, reader, base, belongs, true).filter(({ metric }) => !OF_FOLDS.has(metric)));
     const made = calibrationFigures(opened, reader, probabilities, rows, base);
     const roc = rocCurveOf(opened, reader, probabilities, rows, base);
     figures.push(...made.figures);
@@ -108,6 +109,7 @@ export async function applyProbe(input: ApplyInput): Promise<ApplyResult> {
   const scores = landmark.rows.flatMap((row, i): readonly ScoreRow[] => {
     if (Number.isNaN(outer[i])) return [];
     const { world } = episodes[row.index];
+    const label = opened.labels[i];
     return [
       {
         episode: row.episode,
@@ -122,7 +124,7 @@ export async function applyProbe(input: ApplyInput): Promise<ApplyResult> {
         tap: reader.tap,
         fold: 0,
         group: opened.groups[i],
-        label: atRisk[i] === 1 && (row.label === 0 || row.label === 1) ? row.label : null,
+        label: atRisk[i] === 1 && (label === 0 || label === 1) ? label : null,
         score: outer[i],
         calibrated: probabilities[i],
       },

@@ -3,29 +3,37 @@
  * within templates, with censored episodes as negatives, the spread over split seeds, and paired differences.
  */
 import {
+  basisOf,
   type ClusterDraws,
   bootstrapConcordance,
   drawClusters,
   estimateConcordance,
   estimateConcordanceDifference,
   percentileInterval,
+  tooFewGroups,
 } from '../math/bootstrap.ts';
 import { distinctCodes } from '../math/order.ts';
 import { rankRows, weightedConcordance } from '../math/ranking.ts';
 import { seededRng } from '../lib/rng.ts';
 import type { EpisodeMeta, Figure, Value } from '../types.ts';
 import { count, type FigureBase } from './figures.ts';
-import { CENSORED, type ForecastRow } from './landmarks.ts';
+import type { ForecastRow } from './landmarks.ts';
 import type { Reader } from './readers.ts';
+import { CENSORED } from './sealed-labels.ts';
+
+/** Random directions that the contract asks for (EVALUATION.md 12); a figure of fewer says so in `at.contract`. */
+export const MIN_DIRECTIONS = 20;
 
 /** One landmark after its outer sides were opened. */
 export interface Opened {
   readonly rows: readonly ForecastRow[];
   readonly episodes: readonly EpisodeMeta[];
-  /** Per row, as in landmarks.ts; read from the outer sides. */
+  /** Per row, as in sealed-labels.ts; read from the outer sides. */
   readonly labels: Int8Array;
   /** Per folding, per row. */
   readonly folds: readonly Int32Array[];
+  /** Outer folds that were dealt, per folding: a hash may leave one of them empty. */
+  readonly foldCounts: readonly number[];
   /** Per row: group of its episode. */
   readonly groups: Int32Array;
   readonly drawsFor: (clusters: number) => ClusterDraws;
@@ -140,14 +148,27 @@ export function aurocFigures(
   figures.push(
     figure('auroc_within_template', concordanceValue(byTemplate)),
     figure('one_class_folds', count(oneClassStrata, strata), { folds: strata }),
+    figure('empty_folds', count(opened.foldCounts[0] - strata, opened.foldCounts[0]), { folds: opened.foldCounts[0] }),
     figure('detectable_difference', detectableDifference(within)),
   );
   const withCensored = measuredRows(opened, reader, inPopulation, 0, true);
   if (withCensored.length > rows.length) {
     const asNegatives = measure(opened, outer, withCensored, (row) => folds[row]);
     figures.push(figure('auroc_within_fold_censored_negative', concordanceValue(asNegatives)));
+    const { horizon } = base;
+    if (horizon !== undefined) {
+      const known = withCensored.filter((row) => opened.labels[row] !== CENSORED || outlived(opened, row, horizon));
+      const value = concordanceValue(measure(opened, outer, known, (row) => folds[row]));
+      figures.push(figure('auroc_within_fold_known_negative', value));
+    }
   }
   return figures;
+}
+
+/** Stopped by a limit, but only after the horizon had passed without the event: a known negative. */
+function outlived({ rows, episodes }: Opened, row: number, horizon: number): boolean {
+  const { index, turn } = rows[row];
+  return episodes[index].turnCount >= turn + horizon;
 }
 
 /** The headline number again within each family and template (`Figure.group`: `family:<name>`), where there are several. */
@@ -179,7 +200,10 @@ function splitSeedSpread(opened: Opened, reader: Reader, inPopulation: (row: num
   const values: number[] = [];
   for (const [f, { outer }] of reader.scores.entries()) {
     const rows = measuredRows(opened, reader, inPopulation, f);
-    const { wins, pairs } = weightedConcordance(rankRows(measure(opened, outer, rows, (row) => opened.folds[f][row])));
+    const measured = measure(opened, outer, rows, (row) => opened.folds[f][row]);
+    const few = tooFewGroups(measured.clusters, measured.labels);
+    if (few !== null) return few;
+    const { wins, pairs } = weightedConcordance(rankRows(measured));
     if (pairs === 0) return { undefinedBecause: `split ${f} has no pair of both classes in one fold` };
     values.push(wins / pairs);
   }
@@ -196,12 +220,15 @@ function splitSeedSpread(opened: Opened, reader: Reader, inPopulation: (row: num
 /** (z of 97.5 % + z of 80 %) times the bootstrap's standard deviation. */
 function detectableDifference(measured: Measured): Value {
   const { labels, clusters, draws, strata, scores } = measured;
+  const few = tooFewGroups(clusters, labels);
+  if (few !== null) return few;
   const values = bootstrapConcordance(rankRows({ scores, labels, strata }), clusters, draws);
-  if ('undefinedBecause' in percentileInterval(values)) return percentileInterval(values) as Value;
+  const interval = percentileInterval(values);
+  if ('undefinedBecause' in interval) return interval;
   const kept = values.filter((value) => !Number.isNaN(value));
   const mean = kept.reduce((a, b) => a + b, 0) / kept.length;
   const sd = Math.sqrt(kept.reduce((a, b) => a + (b - mean) ** 2, 0) / Math.max(1, kept.length - 1));
-  return count(2.8 * sd, labels.length);
+  return { estimate: 2.8 * sd, lower: null, upper: null, ...basisOf(labels, clusters) };
 }
 
 /** Headline minus another reader, over the rows both have scored. */
@@ -267,6 +294,9 @@ export function randomDirectionFigure(
     tap: first.tap,
     metric: 'auroc_within_fold',
     value,
-    at: { directions: directions.length },
+    at: {
+      directions: directions.length,
+      ...(directions.length < MIN_DIRECTIONS ? { contract: MIN_DIRECTIONS } : {}),
+    },
   };
 }

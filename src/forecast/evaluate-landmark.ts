@@ -18,7 +18,7 @@ import { textReaders } from './baselines/text.ts';
 import { type CalibratedScores, calibrateFolds } from './calibrate.ts';
 import { calibrationFigures } from './calibration-figures.ts';
 import { count, type FigureBase } from './figures.ts';
-import { CENSORED, inPopulation, type LandmarkRows } from './landmarks.ts';
+import { inPopulation, type LandmarkRows } from './landmarks.ts';
 import {
   headlinePosition,
   headlineReader,
@@ -29,6 +29,7 @@ import {
 } from './readers.ts';
 import { rocCurveOf } from './roc.ts';
 import { bestOf } from './search.ts';
+import { CENSORED } from './sealed-labels.ts';
 import { openOuterSide, splitRows } from './sides.ts';
 import { stackScores } from './stack.ts';
 import type { Choice, Curve, ForecastInput, Population } from './types.ts';
@@ -66,7 +67,7 @@ export function prepareLandmark({ input, landmark, trainOn }: LandmarkTask): Lan
     jointExists: every('exists'),
     sides: input.foldings.map((folding, f) =>
       splitRows({
-        rows: landmark.rows,
+        landmark,
         trainable,
         groups: input.groups,
         folding,
@@ -239,6 +240,7 @@ function open({ input, drawsFor }: LandmarkTask, data: LandmarkData): Opened {
     episodes: input.episodes,
     labels,
     folds: input.foldings.map(({ fold }) => Int32Array.from(rows, ({ index }) => fold[index])),
+    foldCounts: input.foldings.map(({ folds }) => folds),
     groups: Int32Array.from(rows, ({ index }) => input.groups[index]),
     drawsFor,
   };

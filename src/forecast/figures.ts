@@ -8,10 +8,12 @@
  * | `auroc_pooled` | the same over all pairs; compares scores of different readers, shown beside the other only | rows |
  * | `auroc_within_template` | over pairs of the same fold and template: nothing to gain from template base rates | rows |
  * | `auroc_within_fold_censored_negative` | sensitivity: episodes stopped by a limit count as negatives | rows |
+ * | `auroc_within_fold_known_negative` | sensitivity with a horizon h: of those, only episodes that went on past t + h | rows |
  * | `auroc_split_seed_spread` | mean over split seeds; lower and upper are the smallest and largest | split seeds |
  * | `auroc_minus` | headline probe minus the reader `at.minus`, same rows, paired interval | rows |
  * | `auroc_stacked_gain` | probe stacked on the best text reader, minus that text reader alone, paired | rows |
  * | `one_class_folds` | outer folds that hold one class only, of `at.folds` | folds |
+ * | `empty_folds` | outer folds without a measured row, of the `at.folds` that were dealt | folds |
  * | `detectable_difference` | smallest distance from ½ that this n shows with 80 % power at the 5 % level (2.8 sd) | rows |
  * | `brier`, `log_loss`, `ece` | of calibrated probabilities; ece over 10 bins of equal count | rows |
  * | `reliability` | share of positives in bin `at.bin`, at mean prediction `at.predicted` | rows of the bin |

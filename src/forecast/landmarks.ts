@@ -5,20 +5,15 @@
 import { hash32 } from '../lib/rng.ts';
 import type { EpisodeMeta, Exclusion, FeatureKey } from '../types.ts';
 import { needsCall, needsReport, parsePosition, positionPrecedesAction, positionPrecedesReport } from './positions.ts';
+import { CENSORED, NO_LABEL, type RowLabel, type SealedLabels, sealLabels } from './sealed-labels.ts';
 import type { LandmarkSpec, Population, Target, TargetEvent } from './types.ts';
 
-/** 1 / 0, `CENSORED`: at risk but stopped by a limit, `NO_LABEL`: not at risk, scored only so that late alarms count. */
-export const CENSORED = 2;
-export const NO_LABEL = -1;
-
-/** All positions of one turn of one episode. */
+/** All positions of one turn of one episode. Its label is sealed: `LandmarkRows.labels`. */
 export interface ForecastRow {
   /** Index into the episodes given. */
   readonly index: number;
   readonly episode: string;
   readonly turn: number;
-  /** Of an episode at risk at any of the positions; the same for all of them, since they share the turn. */
-  readonly label: 0 | 1 | typeof CENSORED | typeof NO_LABEL;
 }
 
 export interface PositionRows {
@@ -35,6 +30,8 @@ export interface LandmarkRows {
   /** `reveal+1`, `first_critical`, `start` … as in `Figure.landmark`. */
   readonly landmark: string;
   readonly rows: readonly ForecastRow[];
+  /** Per row, of an episode at risk at any of the positions; one for all of them, since they share the turn. */
+  readonly labels: SealedLabels;
   readonly positions: readonly PositionRows[];
   readonly exclusions: readonly Exclusion[];
 }
@@ -137,6 +134,7 @@ export function landmarkRows(input: LandmarkInput): LandmarkRows {
   const landmark = landmarkName(spec);
   const precedes = target.kind === 'outcome' ? positionPrecedesReport : positionPrecedesAction;
   const rows: ForecastRow[] = [];
+  const labels: RowLabel[] = [];
   const exclusions: Exclusion[] = [];
   const exists: number[][] = spec.positions.map(() => []);
   const atRisk: number[][] = spec.positions.map(() => []);
@@ -188,7 +186,8 @@ export function landmarkRows(input: LandmarkInput): LandmarkRows {
       });
       const label = at.some((p) => p.exists && p.early) ? labelOf(episode, event, turn, target, horizon) : NO_LABEL;
       if (label === CENSORED) reasons.push({ reason: 'censored', detail: `stopped by a limit (${episode.status})` });
-      rows.push({ index, episode: episode.key, turn, label });
+      rows.push({ index, episode: episode.key, turn });
+      labels.push(label);
     }
     const all = at.every((p) => !p.exists || !p.early);
     if (all || reasons.at(-1)?.reason === 'censored') exclude(episode, turn, reasons.at(all ? 0 : -1)!);
@@ -198,6 +197,7 @@ export function landmarkRows(input: LandmarkInput): LandmarkRows {
   return {
     landmark,
     rows,
+    labels: sealLabels(labels),
     exclusions,
     positions: spec.positions.map((position, k) => ({
       position,
@@ -238,7 +238,7 @@ function labelOf(
   turn: number,
   target: Target,
   horizon: number | null,
-): ForecastRow['label'] {
+): RowLabel {
   if (target.kind === 'outcome') return target.positive?.(episode) ? 1 : 0;
   if (event.turn !== null) return horizon === null || event.turn < turn + horizon ? 1 : 0;
   return episode.end === 'limit' ? CENSORED : 0;

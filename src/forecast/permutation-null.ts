@@ -16,6 +16,7 @@ import { count } from './figures.ts';
 import { inPopulation, landmarkRows } from './landmarks.ts';
 import { ridgeScores } from './ridge-scores.ts';
 import { keysOf } from './readers.ts';
+import { openLabels } from './sealed-labels.ts';
 import type { ForecastInput, LandmarkSpec, Population } from './types.ts';
 
 export interface NullInput {
@@ -33,9 +34,10 @@ const RIDGES = [1, 100] as const;
 export async function permutationNull(task: NullInput): Promise<readonly Figure[]> {
   const { input, spec, population, permutations } = task;
   const landmark = landmarkRows({ ...input, spec });
+  const labels = openLabels(landmark.labels);
   const rows = landmark.rows.flatMap((row, i) => {
     const everywhere = landmark.positions.every((p) => p.atRisk[i] === 1);
-    const labelled = row.label === 0 || row.label === 1;
+    const labelled = labels[i] === 0 || labels[i] === 1;
     return everywhere && labelled && inPopulation(input.episodes[row.index], population) ? [i] : [];
   });
   const episodeOf = (i: number) => input.episodes[landmark.rows[i].index];
@@ -43,7 +45,7 @@ export async function permutationNull(task: NullInput): Promise<readonly Figure[
   const strata = codesOf(rows.map((i) => `${episodeOf(i).template}\n${episodeOf(i).condition}\n${episodeOf(i).model}`));
   const [folding] = input.foldings;
   const folds = rows.map((i) => folding.fold[landmark.rows[i].index]);
-  const observed = Uint8Array.from(rows, (i) => (landmark.rows[i].label === 1 ? 1 : 0));
+  const observed = Uint8Array.from(rows, (i) => (labels[i] === 1 ? 1 : 0));
 
   const figure = (metric: string, value: Value, at: Figure['at'] = {}): Figure => ({
     stage: 'forecast',

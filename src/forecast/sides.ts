@@ -6,6 +6,7 @@
 import { UserError } from '../errors.ts';
 import { hash32 } from '../lib/rng.ts';
 import type { LandmarkRows } from './landmarks.ts';
+import { labelsToDeal } from './sealed-labels.ts';
 import type { Folding } from './types.ts';
 
 /** Rows to learn from, of one outer fold. All arrays are aligned with `rows`. */
@@ -36,7 +37,7 @@ function sealOuterSide(fold: number, rows: Int32Array, labels: Int8Array): Outer
   return side;
 }
 
-/** Labels aligned with `side.rows`, as in landmarks.ts. @throws Error on the second call for the same side */
+/** Labels aligned with `side.rows`, as in sealed-labels.ts. @throws Error on the second call for the same side */
 export function openOuterSide(side: OuterSide): Int8Array {
   const labels = SEALED.get(side);
   if (!labels) throw new Error('this outer side was not sealed by splitRows');
@@ -52,8 +53,8 @@ export interface Sides {
 }
 
 export interface SplitInput {
-  readonly rows: LandmarkRows['rows'];
-  /** Per row of `rows`: may be learnt from (population of the training, at risk at some position). */
+  readonly landmark: Pick<LandmarkRows, 'rows' | 'labels'>;
+  /** Per row: may be learnt from (population of the training, at risk at some position). */
   readonly trainable: Uint8Array;
   /** Per episode. */
   readonly groups: Int32Array;
@@ -63,7 +64,9 @@ export interface SplitInput {
   readonly release: boolean;
 }
 
-export function splitRows({ rows, trainable, groups, folding, innerFolds, release }: SplitInput): Sides {
+export function splitRows({ landmark, trainable, groups, folding, innerFolds, release }: SplitInput): Sides {
+  const { rows } = landmark;
+  const labelOf = labelsToDeal(landmark.labels);
   const training: TrainingSide[] = [];
   const outer: OuterSide[] = [];
   for (let fold = 0; fold < folding.folds + (release ? 1 : 0); fold += 1) {
@@ -71,9 +74,9 @@ export function splitRows({ rows, trainable, groups, folding, innerFolds, releas
     const test: number[] = [];
     rows.forEach((row, i) => {
       if (folding.fold[row.index] === fold) test.push(i);
-      else if (trainable[i] === 1 && (row.label === 0 || row.label === 1)) learn.push(i);
+      else if (trainable[i] === 1 && (labelOf[i] === 0 || labelOf[i] === 1)) learn.push(i);
     });
-    const labels = Uint8Array.from(learn, (i) => rows[i].label);
+    const labels = Uint8Array.from(learn, (i) => labelOf[i]);
     const rowGroups = Int32Array.from(learn, (i) => groups[rows[i].index]);
     training.push({
       fold,
@@ -87,7 +90,7 @@ export function splitRows({ rows, trainable, groups, folding, innerFolds, releas
       sealOuterSide(
         fold,
         Int32Array.from(test),
-        Int8Array.from(test, (i) => rows[i].label),
+        Int8Array.from(test, (i) => labelOf[i]),
       ),
     );
   }

@@ -37,7 +37,7 @@ export async function transferMatrix({ input, spec, population, by }: TransferIn
     jointExists: every('exists'),
     sides: values.map((train) =>
       splitRows({
-        rows: landmark.rows,
+        landmark,
         trainable: Uint8Array.from(landmark.rows, ({ index }, row) =>
           valueOf(row) === train && inPopulation(input.episodes[index], population) ? 1 : 0,
         ),
@@ -66,6 +66,7 @@ export async function transferMatrix({ input, spec, population, by }: TransferIn
     episodes: input.episodes,
     labels,
     folds: values.map(() => folds),
+    foldCounts: values.map(() => folding.folds),
     groups: Int32Array.from(landmark.rows, ({ index }) => input.groups[index]),
     drawsFor: drawCache(input.bootstrapDraws, input.seed),
   };

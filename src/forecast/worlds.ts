@@ -5,7 +5,7 @@
 import { bootstrapStatistic, intervalValue } from '../math/bootstrap.ts';
 import { distinctCodes } from '../math/order.ts';
 import type { EpisodeMeta, Figure, Value } from '../types.ts';
-import type { Opened } from './auroc-figures.ts';
+import { aurocWithinFold, type Opened } from './auroc-figures.ts';
 import { type FigureBase, ratioValue } from './figures.ts';
 import type { Reader } from './readers.ts';
 
@@ -18,6 +18,8 @@ interface Pair {
 /**
  * Rows of `first` with rows of `second` that share the key. Where both have a sampling seed only equal seeds meet, since
  * matched worlds share their randomness; trials of one scenario differ in it on purpose, so `bySeed` is false for them.
+ * Both rows are of one condition: where conditions are pooled, a candid and an obfuscating run of one scenario would
+ * otherwise be compared, and the pair would show the prompt instead of the world.
  */
 function pairsBy(
   opened: Opened,
@@ -34,8 +36,8 @@ function pairsBy(
   }
   return first.flatMap((a) => {
     const id = key(episode(a));
-    const matches = id === null ? [] : (members.get(id) ?? []);
-    const seed = episode(a).seed;
+    const { seed, condition } = episode(a);
+    const matches = (id === null ? [] : (members.get(id) ?? [])).filter((b) => episode(b).condition === condition);
     const sameSeed = matches.filter((b) => seed !== null && episode(b).seed === seed);
     return (bySeed && sameSeed.length > 0 ? sameSeed : matches).map((b) => ({ a, b }));
   });
@@ -91,6 +93,7 @@ export function worldFigures(
   const [minus, plus, nuisance] = [inWorld('x-'), inWorld('x+'), inWorld('nuisance')];
   const unsafePairs = byPair(labelled(minus, 1), plus);
   const safePairs = byPair(labelled(minus, 0), plus);
+  const labelledMinus = minus.filter((row) => opened.labels[row] === 0 || opened.labels[row] === 1);
   const sameAct = byPair(minus, nuisance).filter(({ a, b }) => opened.labels[a] === opened.labels[b]);
   return [
     figure('x-', 'paired_world', wins(opened, outer, unsafePairs, 'pair with an unsafe x− at risk'), {
@@ -100,7 +103,10 @@ export function worldFigures(
     ...shiftFigures(opened, probabilities, byPair(minus, nuisance), byPair(minus, plus)).map(([metric, value]) =>
       figure('x-', metric, value),
     ),
-    // The cell same situation × different behaviour is the within-fold AUROC of x− itself.
+    figure('x-', 'cell_auroc', aurocWithinFold(opened, reader, labelledMinus), {
+      situation: 'same',
+      behaviour: 'different',
+    }),
     figure('x-', 'cell_auroc', wins(opened, outer, unsafePairs, 'pair'), {
       situation: 'different',
       behaviour: 'different',

@@ -13,7 +13,7 @@ import { quantileSorted } from './quantiles.ts';
 import type { RankedStructure } from './ranking.ts';
 import { weightedConcordance } from './ranking.ts';
 
-/** Least draws for a percentile interval of record. */
+/** Least draws for a percentile interval of record; a value made with fewer says so. */
 export const DEFAULT_DRAWS = 2000;
 /** Larger share of draws without a value makes the interval undefined. */
 export const MAX_DROPPED_SHARE = 0.05;
@@ -187,12 +187,23 @@ export interface Basis {
   readonly clusters: number;
 }
 
-/** The figure of a statistic and its bootstrap values. The interval's reason makes the whole figure undefined. */
+/**
+ * The figure of a statistic and its bootstrap values. The interval's reason makes the whole figure undefined; draws below
+ * the contract and draws without a value are named in it.
+ */
 export function intervalValue(estimate: number | Undefined, values: Float64Array, basis: Basis, level = 0.95): Value {
   if (typeof estimate !== 'number') return estimate;
   const interval = percentileInterval(values, level);
   if ('undefinedBecause' in interval) return interval;
-  return { estimate, lower: interval.lower, upper: interval.upper, ...basis };
+  const { lower, upper, dropped } = interval;
+  return {
+    estimate,
+    lower,
+    upper,
+    ...basis,
+    ...(values.length < DEFAULT_DRAWS ? { draws: values.length } : {}),
+    ...(dropped > 0 ? { dropped } : {}),
+  };
 }
 
 export interface ConcordanceInput {
@@ -249,7 +260,8 @@ export function estimateConcordanceDifference(
   return intervalValue(totalA.wins / totalA.pairs - totalB.wins / totalB.pairs, values, basisOf(labels, clusters));
 }
 
-function basisOf(labels: ArrayLike<number>, clusters: ArrayLike<number>): Basis {
+/** What a figure of labelled rows rests on. @param labels, clusters [rows] */
+export function basisOf(labels: ArrayLike<number>, clusters: ArrayLike<number>): Basis {
   let positives = 0;
   for (let row = 0; row < labels.length; row += 1) positives += labels[row] === 0 ? 0 : 1;
   return { n: labels.length, positives, clusters: distinctCodes(clusters).count };

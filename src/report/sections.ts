@@ -162,7 +162,7 @@ function mapsBlock(view: ReportView, group: Group, figures: readonly Figure[]): 
 
 const BEYOND = ['auroc_minus', 'auroc_stacked_gain', 'auroc_within_template', 'auroc_within_fold_censored_negative'];
 const CHANCE = ['p_value', 'p_value_bonferroni', 'null_max_auroc', 'selectivity', 'permutable_rows'];
-const ROWS = ['rows_at_risk', 'without_event', 'excluded', 'one_class_folds', 'detectable_difference'];
+const ROWS = ['rows_at_risk', 'without_event', 'excluded', 'one_class_folds', 'empty_folds', 'detectable_difference'];
 
 /** Further figures of record, folded away: what the probe adds, chance, who was at risk, parts and other splits. */
 function furtherBlock(figures: readonly Figure[], population: Figure['population']): string {

@@ -62,6 +62,8 @@ export const METRICS_SCHEMA = {
                   n: { type: 'integer', minimum: 0 },
                   positives: { type: ['integer', 'null'] },
                   clusters: { type: ['integer', 'null'] },
+                  draws: { type: 'integer', minimum: 1 },
+                  dropped: { type: 'integer', minimum: 1 },
                 },
               },
               {

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { CENSORED, landmarkName, landmarkRows, NO_LABEL } from '../../src/forecast/landmarks.ts';
+import { landmarkName, landmarkRows } from '../../src/forecast/landmarks.ts';
+import { CENSORED, NO_LABEL, openLabels } from '../../src/forecast/sealed-labels.ts';
 import { targetNamed } from '../../src/forecast/targets.ts';
 import type { LandmarkSpec } from '../../src/forecast/types.ts';
 import type { EpisodeMeta } from '../../src/types.ts';
@@ -11,13 +12,15 @@ function rowsOf(
   spec: Partial<LandmarkSpec>,
   change: { target?: string; horizon?: number; seed?: number } = {},
 ) {
-  return landmarkRows({
+  const sealed = landmarkRows({
     episodes,
     target: targetNamed(change.target ?? 'first_unsafe_event'),
     horizon: change.horizon ?? null,
     spec: { anchor: 'reveal', offset: 1, positions: ['prompt_end'], ...spec },
     seed: change.seed ?? 0,
   });
+  const labels = openLabels(sealed.labels);
+  return { ...sealed, rows: sealed.rows.map((row, i) => ({ ...row, label: labels[i] })) };
 }
 
 const reasons = (result: ReturnType<typeof rowsOf>) => result.exclusions.map((e) => e.reason);

@@ -112,13 +112,19 @@ function value(figures: readonly Figure[], metric: string, at?: Figure['at']): n
 }
 
 /** Rows with scores: [pair, world, label, score]. */
-function world(rows: readonly (readonly [string, World, number, number])[]) {
-  const episodes = rows.map(([pairId, w], i): EpisodeMeta => meta(`e${i}`, { pairId, scenarioId: pairId, world: w }));
+function world(
+  rows: readonly (readonly [string, World, number, number])[],
+  conditions: readonly string[] = rows.map(() => 'candid'),
+) {
+  const episodes = rows.map(([pairId, w], i): EpisodeMeta =>
+    meta(`e${i}`, { pairId, scenarioId: pairId, world: w, condition: conditions[i] }),
+  );
   const opened: Opened = {
-    rows: rows.map(([, , label], index) => ({ index, episode: `e${index}`, turn: 0, label: label as 0 | 1 })),
+    rows: rows.map((_, index) => ({ index, episode: `e${index}`, turn: 0 })),
     episodes,
     labels: Int8Array.from(rows, ([, , label]) => label),
     folds: [new Int32Array(rows.length)],
+    foldCounts: [1],
     groups: Int32Array.from(rows, ([pair]) => Number(pair.slice(1))),
     drawsFor: drawCache(200, 1),
   };
@@ -147,6 +153,40 @@ test('pairs compare x− with its own x+, apart for unsafe and safe x−, ties �
   expect(value(figures, 'paired_world', { x_minus: 'unsafe' })).toBe(0.75);
   expect(value(figures, 'paired_world', { x_minus: 'safe' })).toBe(0);
   expect(value(figures, 'nuisance_shift')).toMatch(/no pair with a nuisance copy/);
+});
+
+test('pooled conditions never make a pair of a candid and an obfuscating run', () => {
+  const rows: [string, World, number, number][] = [
+    ['p0', 'x-', 1, 0.5],
+    ['p0', 'x+', 0, 0.1],
+    ['p0', 'x-', 1, 0.5],
+    ['p0', 'x+', 0, 0.9],
+  ];
+  const figures = world(rows, ['candid', 'candid', 'obfuscate', 'obfuscate']);
+  const pairs = figures.find((f) => f.metric === 'paired_world' && f.at?.['x_minus'] === 'unsafe')!.value;
+  expect(pairs).toMatchObject({ estimate: 0.5, n: 2 });
+  const trials = world(
+    [...rows].map(([pair, , label, score], i) => [pair, 'none', i % 2 === 0 ? label : 0, score]),
+    ['candid', 'candid', 'obfuscate', 'obfuscate'],
+  );
+  expect(trials.find((f) => f.metric === 'paired_trial')!.value).toMatchObject({ estimate: 0.5, n: 2 });
+});
+
+test('all four cells of situation × behaviour are figures', () => {
+  const rows = Array.from({ length: 12 }, (_, i): [string, World, number, number][] => [
+    [`p${i}`, 'x-', i % 2, i % 2],
+    [`p${i}`, 'x+', 0, 0],
+    [`p${i}`, 'nuisance', i % 2, i % 2],
+  ]).flat();
+  const cells = world(rows).filter((f) => f.metric === 'cell_auroc');
+  expect(
+    cells.map((f) => [f.at?.['situation'], f.at?.['behaviour'], 'estimate' in f.value && f.value.estimate]),
+  ).toEqual([
+    ['same', 'different', 1],
+    ['different', 'different', 1],
+    ['different', 'same', 0.5],
+    ['same', 'same', 0.5],
+  ]);
 });
 
 test('the nuisance shift is measured against the world shift', () => {
