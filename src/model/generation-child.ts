@@ -1,3 +1,4 @@
+import type { Tap } from '../types.ts';
 import { DataError } from '../errors.ts';
 import {
   createGenerationCore,
@@ -7,12 +8,13 @@ import {
 } from './generation-core.ts';
 import { readModel } from './graph/read-model.ts';
 import { isPassDependent } from './graph/supported-ops.ts';
+import { steerGraph } from './graph/steer-graph.ts';
 import { tapGraph } from './graph/tap-graph.ts';
 import type { OpenMessage } from './protocol.ts';
 import { openSession } from './session.ts';
 
 export type ToGenerator =
-  | { readonly kind: 'open'; readonly options: OpenMessage; readonly keep: number }
+  | { readonly kind: 'open'; readonly options: OpenMessage; readonly keep: number; readonly steer: Tap | null }
   | { readonly kind: 'generate'; readonly request: GenerationRequest; readonly watched: boolean }
   /** Answer to `token` when the request is watched. */
   | { readonly kind: 'go'; readonly on: boolean };
@@ -30,9 +32,10 @@ const say = (message: FromGenerator): void => {
   process.send?.(message);
 };
 
-async function open({ options, keep }: Extract<ToGenerator, { kind: 'open' }>): Promise<void> {
+async function open({ options, keep, steer }: Extract<ToGenerator, { kind: 'open' }>): Promise<void> {
   const read = await readModel(options.folder, options.dtype === null ? {} : { dtype: options.dtype });
   const passDependent = isPassDependent(read.model.graph);
+  if (steer !== null) steerGraph(read.model, read, steer);
   const tapped = tapGraph(read.model, read.index, read, { taps: options.taps, logits: true });
   const session = await openSession(read.file, tapped.model, read.external, options);
   core = createGenerationCore(session, {

@@ -1,4 +1,6 @@
 import type { Tap } from '../types.ts';
+import { FLOAT } from './graph/onnx-schema.ts';
+import { STEER } from './graph/steer-graph.ts';
 import { tapOutput } from './graph/tap-graph.ts';
 import { commonPrefix } from '../lib/token-order.ts';
 import { chunkBoundaries } from './plan-passes.ts';
@@ -21,6 +23,19 @@ export interface GenerationRequest {
   readonly capture: boolean;
   /** Only states of the same slot are gone on from. */
   readonly slot: string;
+  /** Change of the residual stream at the steered tap, from the last prompt token on; null = none. */
+  readonly steer: Steering | null;
+  /** Tokens that are taken instead of sampled ones, from step 0 on; null = none. */
+  readonly forced: Int32Array | null;
+  /** Return the log-probability (temperature 1, natural logarithm) of every generated token. */
+  readonly logprobs: boolean;
+}
+
+/** x ← x + add + (x · read) · write at every token from the last one of the prompt on. All [width]. */
+export interface Steering {
+  readonly add: Float32Array;
+  readonly read: Float32Array;
+  readonly write: Float32Array;
 }
 
 export interface GenerationResult {
@@ -31,6 +46,8 @@ export interface GenerationResult {
   readonly positions: Int32Array;
   /** [taps, positions, width] */
   readonly data: Float32Array;
+  /** [generated] where asked for, else empty. */
+  readonly logprobs: Float64Array;
   /** Tokens pushed through the model: what the states held from earlier calls did not cover. */
   readonly computedTokens: number;
 }
@@ -61,20 +78,32 @@ export function createGenerationCore(
 
   return {
     generate: async (request, onToken) => {
+      if (request.steer !== null && (options.io.states.length === 0 || options.passDependent))
+        throw new RangeError(
+          'expected a graph with past state whose numbers do not depend on the pass, got one where steering would change the prompt too',
+        );
       const path = [...request.ids];
       let { from, state } = resume(request.ids, request.slot);
       let computedTokens = 0;
       const rows: Float32Array[] = [];
       const stops = new Set(request.stopIds);
+      const plain = steerFeeds(null, width);
+      const steered = request.steer === null ? plain : steerFeeds(request.steer, width);
+      const logprobs: number[] = [];
       /** Computes path[from, to) and returns the outputs; rows of the last token are kept when asked for. */
       const advance = async (to: number): Promise<ReadonlyMap<string, TensorData>> => {
         const ids = Int32Array.from(path);
         let outputs: ReadonlyMap<string, TensorData> = new Map();
-        const bounds = chunkBoundaries(from, to, chunk);
+        // Steering begins with the token that predicts the first generated one.
+        const cuts = request.steer === null ? [] : [request.ids.length - 1];
+        const bounds = chunkBoundaries(from, to, chunk, cuts);
         for (let k = 0; k + 1 < bounds.length; k++) {
           const [a, b] = [bounds[k], bounds[k + 1]];
           const wanted = b === to && request.capture ? Int32Array.of(to - 1) : new Int32Array(0);
-          outputs = await session.run(chunkFeeds(options, ids, a, b, wanted, state));
+          const feeds = chunkFeeds(options, ids, a, b, wanted, state);
+          for (const [name, tensor] of b < request.ids.length ? plain : steered)
+            if (options.inputs.has(name)) feeds.set(name, tensor);
+          outputs = await session.run(feeds);
           state = { length: b, tensors: states.map((s) => outputs.get(s.output) as TensorData) };
           computedTokens += b - a;
         }
@@ -85,12 +114,10 @@ export function createGenerationCore(
       let stop: GenerationResult['stop'] = 'length';
       for (let step = 0; step < request.maxTokens; step++) {
         const outputs = await advance(path.length);
-        const id = sampleToken(
-          lastLogits(outputs, options.logits),
-          request.temperature,
-          request.topP,
-          request.uniforms[step] ?? 0,
-        );
+        const logits = lastLogits(outputs, options.logits);
+        const id =
+          request.forced?.[step] ?? sampleToken(logits, request.temperature, request.topP, request.uniforms[step] ?? 0);
+        if (request.logprobs) logprobs.push(logProbability(logits, id));
         path.push(id);
         const goOn = onToken === null || (await onToken(id));
         if (stops.has(id)) {
@@ -105,7 +132,9 @@ export function createGenerationCore(
       // The last token was sampled but not computed; its row is wanted, and its state starts the next turn.
       if (path.length > from) await advance(path.length);
       const ids = Int32Array.from(path);
-      if (options.io.states.length > 0) held = [{ slot: request.slot, ids, state }, ...held].slice(0, options.keep);
+      // What steering left in the state is no part of the conversation: the next turn reads it as it was written.
+      if (options.io.states.length > 0 && request.steer === null)
+        held = [{ slot: request.slot, ids, state }, ...held].slice(0, options.keep);
       const first = request.ids.length - 1;
       const positions = request.capture
         ? Int32Array.from({ length: rows.length }, (_, i) => first + i)
@@ -115,6 +144,7 @@ export function createGenerationCore(
         stop,
         positions,
         data: interleave(rows, taps.length, width),
+        logprobs: Float64Array.from(logprobs),
         computedTokens,
       };
     },
@@ -137,6 +167,26 @@ export function createGenerationCore(
     held = [found, ...held.filter((h) => h !== found)];
     return { from: shared, state: rewind(states, found.state, shared, null) };
   }
+}
+
+/** Inputs of a graph that can be steered. */
+function steerFeeds(steer: Steering | null, width: number): ReadonlyMap<string, TensorData> {
+  const zeros = new Float32Array(width);
+  const { add, read, write } = steer ?? { add: zeros, read: zeros, write: zeros };
+  return new Map<string, TensorData>([
+    [STEER.add, { type: FLOAT, dims: [width], data: add }],
+    [STEER.read, { type: FLOAT, dims: [width, 1], data: read }],
+    [STEER.write, { type: FLOAT, dims: [width], data: write }],
+  ]);
+}
+
+/** ln softmax(logits)[id], with the largest logit taken out first. */
+function logProbability(logits: Float32Array, id: number): number {
+  let top = -Infinity;
+  for (const value of logits) if (value > top) top = value;
+  let sum = 0;
+  for (const value of logits) if (value > -Infinity) sum += Math.exp(value - top);
+  return (logits[id] ?? Number.NaN) - top - Math.log(sum);
 }
 
 function lastLogits(outputs: ReadonlyMap<string, TensorData>, name: string): Float32Array {

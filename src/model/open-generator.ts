@@ -1,7 +1,7 @@
 import { DataError, TryAgainError } from '../errors.ts';
 import type { ModelInfo, Tap } from '../types.ts';
 import { childPath, startChild } from './child-process.ts';
-import type { GenerationResult } from './generation-core.ts';
+import type { GenerationResult, Steering } from './generation-core.ts';
 import type { FromGenerator, ToGenerator } from './generation-child.ts';
 import { inspectModel } from './inspect-model.ts';
 
@@ -11,6 +11,8 @@ export interface GeneratorOptions {
   readonly dtype?: string;
   /** Taps whose rows `generate` returns; may be empty. */
   readonly taps: readonly Tap[];
+  /** Tap at which `generate` can change the stream (`GenerateOptions.steer`); costs a few small products a token. */
+  readonly steer?: Tap;
   readonly threads: number;
   readonly executionProvider?: 'cpu' | 'cuda' | 'webgpu';
   /** Prompt tokens per forward pass (default 512). */
@@ -36,6 +38,12 @@ export interface GenerateOptions {
   readonly onToken?: (id: number) => boolean | Promise<boolean>;
   /** Return the taps at the last prompt token and at every generated token. */
   readonly capture?: boolean;
+  /** Change of the stream at `GeneratorOptions.steer` from the last prompt token on. No later call goes on from a steered state. */
+  readonly steer?: Steering;
+  /** Tokens taken instead of sampled ones, from step 0 on: what the model would have thought of a given answer. */
+  readonly forced?: Int32Array;
+  /** Return the log-probability of every generated token. */
+  readonly logprobs?: boolean;
   /** Goes on only from states of the same slot (default: one slot for all), so that the numbers do not depend on other calls. */
   readonly slot?: string;
   readonly signal?: AbortSignal;
@@ -60,12 +68,15 @@ export async function openGenerator(options: GeneratorOptions): Promise<Generato
   if (inspected.refused !== null && (options.executionProvider ?? 'cpu') === 'cpu') {
     throw new DataError(`${options.folder}: ${inspected.refused}.`);
   }
-  const missing = options.taps.find((t) => !inspected.taps.some((have) => have.tap === t));
+  const missing = [...options.taps, ...(options.steer === undefined ? [] : [options.steer])].find(
+    (t) => !inspected.taps.some((have) => have.tap === t),
+  );
   if (missing !== undefined) throw new DataError(`${options.folder}: expected a tap of this model, got ${missing}.`);
   const chunk = options.chunk ?? 512;
   const open: ToGenerator = {
     kind: 'open',
     keep: options.keep ?? 8,
+    steer: options.steer ?? null,
     options: {
       kind: 'open',
       folder: options.folder,
@@ -126,7 +137,7 @@ export async function openGenerator(options: GeneratorOptions): Promise<Generato
   const start = (): Promise<true> => ask(open, (a) => (a.kind === 'ready' ? true : undefined), undefined);
 
   const generate = async (request: GenerateOptions): Promise<GenerationResult> => {
-    checkRequest(request, info);
+    checkRequest(request, info, options.steer ?? null);
     if (!running) await start();
     const { onToken } = request;
     const message: ToGenerator = {
@@ -141,6 +152,9 @@ export async function openGenerator(options: GeneratorOptions): Promise<Generato
         stopIds: request.stopIds,
         capture: request.capture ?? false,
         slot: request.slot ?? '',
+        steer: request.steer ?? null,
+        forced: request.forced ?? null,
+        logprobs: request.logprobs ?? false,
       },
     };
     let failure: unknown = null;
@@ -185,7 +199,16 @@ export async function openGenerator(options: GeneratorOptions): Promise<Generato
   };
 }
 
-function checkRequest({ ids, maxTokens, temperature, topP = 1 }: GenerateOptions, info: ModelInfo): void {
+function checkRequest(
+  { ids, maxTokens, temperature, topP = 1, steer }: GenerateOptions,
+  info: ModelInfo,
+  steerTap: Tap | null,
+): void {
+  if (steer !== undefined && steerTap === null)
+    throw new RangeError('expected a generator opened with a tap to steer at, got one without');
+  for (const name of ['add', 'read', 'write'] as const)
+    if (steer !== undefined && steer[name].length !== info.width)
+      throw new RangeError(`steer.${name}: expected ${info.width} numbers, got ${steer[name].length}`);
   if (ids.length === 0) throw new RangeError('expected at least one prompt token, got none');
   if (!(maxTokens >= 0) || !(temperature >= 0) || !(topP > 0 && topP <= 1)) {
     throw new RangeError(

@@ -60,7 +60,7 @@ export function tapGraph(
   const keep = new Set(states.map((s) => s.output));
   if (options.logits) {
     keep.add(io.logits);
-    selectLogitRows(model, stream);
+    selectLogitRows(model, index, stream);
   }
   graph.output = graph.output.filter((v) => keep.has(v.name));
   if (refs.length > 0) {
@@ -98,11 +98,15 @@ const indexInput = (name: string): OnnxValueInfo => ({
   type: { tensor_type: { elem_type: INT64, shape: { dim: [{ dim_param: name }] } } },
 });
 
-/** Lets the head read only the wanted rows of the normed stream. */
-function selectLogitRows(model: OnnxModel, stream: ResidualStream): void {
+/**
+ * Lets the head read only the wanted rows of the normed stream; all of them where it reshapes them by the size of the
+ * input (GPT-2 of the older exporters), which selected rows would not fill.
+ */
+function selectLogitRows(model: OnnxModel, index: GraphIndex, stream: ResidualStream): void {
   const norm = stream.finalNorm?.name ?? '';
   if (norm === '')
     throw new GraphError('expected a final norm before the logits, got none: this graph cannot generate');
+  if ((index.consumers.get(norm) ?? []).some((node) => index.nodes[node]?.op_type === 'Reshape')) return;
   const rows = 'forewarn.logit_rows.selected';
   for (const node of model.graph.node) node.input = node.input.map((name) => (name === norm ? rows : name));
   model.graph.node.push({
