@@ -2,7 +2,9 @@ import { basename } from 'node:path';
 import { formatHeadline } from '../report/headline.ts';
 import { renderReport } from '../report/page.ts';
 import type { ReportExample, ReportView } from '../report/report-view.ts';
+import type { Curves } from '../store/curves.ts';
 import type { PlanFile } from '../store/plan-shards.ts';
+import { type ReportFacts, writeReportFacts } from '../store/report-facts.ts';
 import type { EpisodeMeta, Exclusion, Metrics } from '../types.ts';
 import type { ExtractSummary } from './extract-stage.ts';
 import type { ForecastPart } from './forecast-stage.ts';
@@ -60,13 +62,14 @@ async function examples(run: OpenedRun, parts: readonly ForecastPart[]): Promise
   return out;
 }
 
-/** The page and the lines for the terminal, from stored values. */
+/** The page and the lines for the terminal, from stored values; what no other file of the run holds is stored too. */
 export async function reportStage(
   run: OpenedRun,
   plan: PlanFile,
   extract: ExtractSummary,
   parts: readonly ForecastPart[],
   metrics: Metrics,
+  curves: Curves,
   exclusions: readonly Exclusion[],
 ): Promise<{ readonly html: string; readonly headline: readonly string[] }> {
   const { config, folder, model } = run;
@@ -76,7 +79,8 @@ export async function reportStage(
   const { versions = {} } = record.key.extraction as { versions?: Record<string, string> };
   const data =
     (record.key.extraction as { data?: { files?: readonly { file: string; sha256: string }[] } }).data?.files ?? [];
-  const view: ReportView = {
+  const facts: ReportFacts = {
+    schemaVersion: 1,
     title: config.report.title ?? `forewarn: ${config.name}`,
     command: `npx forewarn run ${run.configPath}`,
     run: {
@@ -119,28 +123,21 @@ export async function reportStage(
           : `${count(plan.verification.agreedTurns)} of ${count(plan.verification.checkedTurns)} agree`,
       'hidden states': `${count(extract.rows)} rows × ${run.taps.length} taps × ${extract.width}`,
     },
-    metrics,
-    curves: parts.flatMap((part) =>
-      part.result.curves.map((curve) => ({
-        ...curve,
-        model: part.model,
-        condition: part.condition,
-        target: part.target,
-      })),
-    ),
-    choices: parts.flatMap((part) =>
-      part.result.choices.map((choice) => ({
-        ...choice,
-        model: part.model,
-        condition: part.condition,
-        target: part.target,
-      })),
-    ),
-    exclusions,
     warnings: run.warnings,
     limits: run.mapping.limits,
     taps: run.taps,
     examples: await examples(run, parts),
+  };
+  await writeReportFacts(folder.path, facts);
+  const { schemaVersion: _, ...shown } = facts;
+  const view: ReportView = {
+    ...shown,
+    metrics,
+    curves: curves.curves,
+    stops: curves.stops,
+    choices: curves.choices,
+    thresholds: curves.thresholds,
+    exclusions,
   };
   return { html: renderReport(view), headline: formatHeadline(metrics) };
 }

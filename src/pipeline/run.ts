@@ -8,6 +8,7 @@ import { createGemm } from '../model/gemm.ts';
 import { saveProbe } from '../probe/artefact.ts';
 import { createFitReaders } from '../probe/fit-readers.ts';
 import { openFeatures } from '../store/features.ts';
+import { writeCurves } from '../store/curves.ts';
 import { writeMetrics } from '../store/figures.ts';
 import { exportPlan, type PlanFile } from '../store/plan-shards.ts';
 import type { Figure, Metrics } from '../types.ts';
@@ -20,7 +21,7 @@ import { importStage } from './import-stage.ts';
 import { planStage } from './plan-stage.ts';
 import type { PlanCost } from './plan-summary.ts';
 import { reportStage } from './report-stage.ts';
-import { writeExclusionRows, writeOutcomeRows, writeScoreRows } from './write-results.ts';
+import { curvesOf, writeExclusionRows, writeOutcomeRows, writeScoreRows } from './write-results.ts';
 
 export const STAGES = ['plan', 'extract', 'train', 'forecast', 'intervene', 'report'] as const;
 export type Stage = (typeof STAGES)[number];
@@ -48,7 +49,15 @@ export interface RunResult {
 }
 
 /** Results of an analysis; stale once its settings change. */
-const ANALYSIS_FILES = ['metrics.json', 'scores.parquet', 'interventions.parquet', 'exclusions.parquet', 'report.html'];
+const ANALYSIS_FILES = [
+  'metrics.json',
+  'curves.json',
+  'scores.parquet',
+  'interventions.parquet',
+  'exclusions.parquet',
+  'report.json',
+  'report.html',
+];
 
 /**
  * Runs a configuration up to a stage. Every stage writes whole files or none, so the same command goes on where an
@@ -127,16 +136,15 @@ async function stages(opened: OpenedRun, options: RunOptions, context: PipelineC
       parts.flatMap((part) => part.result.scores),
     );
     await writeExclusionRows(opened.folder.path, exclusions);
-    const all: Figure[] = [...figures];
-    if (reaches('intervene')) {
-      const intervened = interveneStage(opened, parts);
-      all.push(...intervened.figures);
-      await writeOutcomeRows(opened.folder.path, intervened.outcomes);
-    }
+    const intervened = reaches('intervene') ? interveneStage(opened, parts) : null;
+    if (intervened) await writeOutcomeRows(opened.folder.path, intervened.outcomes);
+    const all: Figure[] = [...figures, ...(intervened?.figures ?? [])];
     const metrics: Metrics = { schemaVersion: 1, run: runName(opened), figures: all };
+    const curves = curvesOf(runName(opened), parts, intervened);
+    await writeCurves(opened.folder.path, curves);
     await writeMetrics(opened.folder.path, metrics);
     if (!reaches('report')) return { ...base, metrics };
-    const report = await reportStage(opened, plan, extract, parts, metrics, exclusions);
+    const report = await reportStage(opened, plan, extract, parts, metrics, curves, exclusions);
     await writeFileAtomic(join(opened.folder.path, 'report.html'), report.html);
     return { ...base, metrics, headline: report.headline };
   } finally {

@@ -1,8 +1,10 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { OutcomeRow } from '../intervention/types.ts';
+import type { InterventionResult, OutcomeRow } from '../intervention/types.ts';
+import type { Curves, OfPart } from '../store/curves.ts';
 import { type Cell, writeParquet } from '../store/tables.ts';
 import type { Exclusion, ScoreRow } from '../types.ts';
+import type { ForecastPart } from './forecast-stage.ts';
 
 /** scores.parquet: one row per episode × landmark × position × reader. */
 export async function writeScoreRows(folder: string, rows: readonly ScoreRow[]): Promise<void> {
@@ -71,4 +73,21 @@ export async function writeOutcomeRows(folder: string, rows: readonly OutcomeRow
     },
     rows as unknown as Record<string, Cell>[],
   );
+}
+
+/** Everything a page draws, of every model × condition × target. */
+export function curvesOf(
+  run: string,
+  parts: readonly ForecastPart[],
+  intervened: Pick<InterventionResult, 'curves' | 'thresholds'> | null,
+): Curves {
+  const of = ({ model, condition, target }: ForecastPart): OfPart => ({ model, condition, target });
+  return {
+    schemaVersion: 1,
+    run,
+    curves: parts.flatMap((part) => part.result.curves.map((curve) => ({ ...of(part), ...curve }))),
+    stops: intervened?.curves ?? [],
+    choices: parts.flatMap((part) => part.result.choices.map((choice) => ({ ...of(part), ...choice }))),
+    thresholds: intervened?.thresholds ?? [],
+  };
 }

@@ -44,7 +44,9 @@ export function renderReport(view: ReportView): string {
   const role =
     view.run.role === 'agent'
       ? 'The replayed weights are those of the agent that acted.'
-      : 'READER: the replayed weights did not act. They read another model’s transcript, so a probe here measures what this model represents about somebody else’s behaviour, not what the agent knew.';
+      : view.run.role === 'unknown'
+        ? 'It is not stored whose weights were replayed: those of the agent that acted, or of a reader of its transcript.'
+        : 'READER: the replayed weights did not act. They read another model’s transcript, so a probe here measures what this model represents about somebody else’s behaviour, not what the agent knew.';
   const perGroup = (render: (group: (typeof groups)[number]) => string): string =>
     groups
       .map(

@@ -1,4 +1,5 @@
 import type { Choice, Curve } from '../forecast/types.ts';
+import type { StopCurve, ThresholdChoice } from '../intervention/types.ts';
 import type { EpisodeMeta, Exclusion, Figure, Metrics, ScoreRow } from '../types.ts';
 
 /** One example episode: its turns in short, and the probe's out-of-fold score along them. */
@@ -20,7 +21,8 @@ export interface ReportView {
   readonly run: {
     readonly name: string;
     readonly startedAt: string;
-    readonly role: 'agent' | 'reader';
+    /** unknown: a page made from stored figures alone. */
+    readonly role: 'agent' | 'reader' | 'unknown';
     readonly machine: Readonly<Record<string, string | number>>;
     readonly versions: Readonly<Record<string, string>>;
     readonly hashes: Readonly<Record<string, string>>;
@@ -40,6 +42,10 @@ export interface ReportView {
     readonly target: string;
     readonly model: string;
   })[];
+  /** Harm against usefulness over all thresholds; absent = not stored. */
+  readonly stops?: readonly StopCurve[];
+  /** Thresholds chosen on development episodes, by reader, alpha and outer fold; absent = not stored. */
+  readonly thresholds?: readonly ThresholdChoice[];
   readonly exclusions: readonly Exclusion[];
   readonly warnings: readonly string[];
   readonly limits: readonly string[];

@@ -1,11 +1,14 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { MismatchError } from '../../src/errors.ts';
 import type { PipelineContext } from '../../src/pipeline/context.ts';
+import { reportFolder } from '../../src/pipeline/report-folder.ts';
 import { run, type RunResult } from '../../src/pipeline/run.ts';
+import { type Curves, CURVES_SCHEMA } from '../../src/store/curves.ts';
 import { readParquet } from '../../src/store/tables.ts';
 import { writeInvented } from '../fakes/invented-episodes.ts';
 import { writeTinyModel } from '../fakes/tiny-model.ts';
@@ -50,6 +53,7 @@ describe('run', () => {
     expect(readdirSync(first.folder).sort()).toEqual(
       [
         'activations',
+        'curves.json',
         'exclusions.parquet',
         'interventions.parquet',
         'metrics.json',
@@ -57,6 +61,7 @@ describe('run', () => {
         'plan.json',
         'probes',
         'report.html',
+        'report.json',
         'run.json',
         'scores.parquet',
       ].sort(),
@@ -78,6 +83,30 @@ describe('run', () => {
   it('gives the same metrics, byte for byte, when everything is made again', async () => {
     const again = await go('b');
     expect(bytes(again, 'metrics.json')).toBe(bytes(first, 'metrics.json'));
+  });
+
+  it('shows the same page from the stored files alone, byte for byte, and says what is not there', async () => {
+    const page = await reportFolder(first.folder, join(root, 'page'));
+    expect(readFileSync(page.path, 'utf8')).toBe(readFileSync(join(first.folder, 'report.html'), 'utf8'));
+    expect(page.headline).toEqual(first.headline);
+    mkdirSync(join(root, 'published'));
+    copyFileSync(join(first.folder, 'metrics.json'), join(root, 'published', 'metrics.json'));
+    const bare = await reportFolder(join(root, 'published', 'metrics.json'), null);
+    expect(bare.missing.map((line) => line.split(':')[0])).toEqual([
+      'curves.json',
+      'report.json',
+      'exclusions.parquet',
+    ]);
+    expect(readFileSync(join(root, 'published', 'report.html'), 'utf8')).toContain('the run folder has no curves.json');
+    await expect(reportFolder(root, null)).rejects.toThrow(/expected the figures of a run/);
+  });
+
+  it('stores curves that the JSON schema takes', () => {
+    const schema = z.fromJSONSchema(CURVES_SCHEMA as unknown as Parameters<typeof z.fromJSONSchema>[0]);
+    const curves: unknown = JSON.parse(readFileSync(join(first.folder, 'curves.json'), 'utf8'));
+    expect(schema.safeParse(curves).error).toBe(undefined);
+    expect((curves as Curves).stops.length).toBeGreaterThan(0);
+    expect((curves as Curves).thresholds.length).toBeGreaterThan(0);
   });
 
   it('gives the same metrics when a shard was lost or damaged', async () => {

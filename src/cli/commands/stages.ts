@@ -55,6 +55,25 @@ function extractLine({ rows, width, engines, imported }: ExtractSummary): string
   return `${states} from ${engines.join(', ')}; ${twins}`;
 }
 
+/** Brings the run of a configuration up to a stage, and says what came of it. */
+export async function bringTo(until: Stage, args: StageArgs, own: Partial<RunOptions> = {}): Promise<void> {
+  const context = commandContext();
+  const result = await run(
+    args.config,
+    {
+      until,
+      flags: { output: args.out, 'model.threads': args.threads, seed: args.seed },
+      resume: args.resume ?? null,
+      ...own,
+    },
+    context,
+  );
+  if (args.json) {
+    const { plan, extract, metrics, folder, probes } = result;
+    context.print(JSON.stringify({ folder, plan, extract, probes, metrics }));
+  } else print(result, until, context.print);
+}
+
 /** A command that brings a run up to a stage, with options of its own. */
 function stageCommand<Args extends StageArgs = StageArgs>(
   command: string,
@@ -73,23 +92,7 @@ function stageCommand<Args extends StageArgs = StageArgs>(
       const base = configOptions(yargs).example(`$0 ${command} configs/fixture.yaml`, example);
       return own === null ? (base as Argv<Args>) : own.options(base);
     },
-    handler: async (args) => {
-      const context = commandContext();
-      const result = await run(
-        args.config,
-        {
-          until,
-          flags: { output: args.out, 'model.threads': args.threads, seed: args.seed },
-          resume: args.resume ?? null,
-          ...own?.read(args),
-        },
-        context,
-      );
-      if (args.json) {
-        const { plan, extract, metrics, folder, probes } = result;
-        context.print(JSON.stringify({ folder, plan, extract, probes, metrics }));
-      } else print(result, until, context.print);
-    },
+    handler: (args) => bringTo(until, args, own?.read(args)),
   };
 }
 
@@ -159,6 +162,5 @@ export const stageCommands = [
     'Simulate stopping the action on the logged episodes',
     'prevented, late, disrupted, untouched',
   ),
-  stageCommand('report', 'report', 'Write report.html', 'one self-contained page'),
   stageCommand('run', 'report', 'All of it: episodes to report', 'the main job on what ships'),
 ] as const;
