@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
-import type { Argv, CommandModule } from 'yargs';
+import type { CommandModule } from 'yargs';
 import { reportFolder } from '../../pipeline/report-folder.ts';
 import { commandContext } from '../context.ts';
 import { bringTo, configOptions, type StageArgs } from './stages.ts';
@@ -19,9 +19,9 @@ export const reportCommand: CommandModule<object, StageArgs> = {
         demandOption: true,
         describe: 'configuration file (YAML), or the folder of a run',
       })
-      .example('$0 report configs/organism.yaml', 'one self-contained page')
+      .example('$0 report configs/fixture.yaml', 'one self-contained page')
       .example('$0 report FOLDER', 'the page again from metrics.json, curves.json and report.json; no model, no data')
-      .example('$0 report FOLDER --out DIR', 'the same, into DIR/report.html') as unknown as Argv<StageArgs>,
+      .example('$0 report FOLDER --out DIR', 'the same, into DIR/report.html'),
   handler: async (args) => {
     if (!isRunFolder(args.config)) return bringTo('report', args);
     const context = commandContext();
