@@ -90,6 +90,8 @@ export interface Turn {
   readonly recordedPositions: Readonly<Record<string, number>>;
   /** Logged token ids, if any: the loss-free case. */
   readonly promptIds: readonly number[] | null;
+  /** The rendered prompt as text, if logged. */
+  readonly promptText?: string | null;
   readonly generatedIds: readonly number[] | null;
   /** Raw completion text with markers, if logged. */
   readonly completionText: string | null;
@@ -201,6 +203,59 @@ export interface SequencePlan {
   readonly captures: readonly Capture[];
   /** Tokens cut out of the middle of the prompt by the context policy: [start, start + count) of the full sequence. */
   readonly cut: { readonly start: number; readonly count: number } | null;
+}
+
+/** How often something that the log says agreed with ours. */
+export interface Agreement {
+  readonly checked: number;
+  readonly agreed: number;
+}
+
+/** One place where the log says something else than we do, with both texts. */
+export interface Disagreement {
+  readonly episode: string;
+  readonly file: string;
+  readonly row: number;
+  readonly turn: number;
+  /** prompt ids, prompt tokens, generated tokens, recorded KEY. */
+  readonly what: string;
+  readonly logged: string;
+  readonly ours: string;
+  /** Text around the place, the token in ⟦ ⟧, as the log has it and as ours has it; null = the log holds no text of it. */
+  readonly loggedText: string | null;
+  readonly oursText: string;
+}
+
+/** What the log of one model says about its tokens, against ours. */
+export interface ModelAgreement {
+  readonly model: string;
+  /** By kind: prompt ids, prompt tokens, generated tokens, recorded KEY. */
+  readonly kinds: Readonly<Record<string, Agreement>>;
+  readonly byTurn: readonly (Agreement & { readonly turn: number })[];
+  /** Agreement rate of the kind that agrees least, in [0, 1]; undefined where there is nothing to compare. */
+  readonly rate: number | Undefined;
+  readonly worst: string | null;
+  /** Whether the log's counts of generated tokens hold the token that ended the turn; null = it has no such counts. */
+  readonly countsStopToken: boolean | null;
+  readonly disagreements: readonly Disagreement[];
+}
+
+/** A setting that was tried on a sample, because the configured one did not agree. */
+export interface SettingTrial extends Agreement {
+  /** As it would stand in a configuration or mapping. */
+  readonly setting: string;
+  /** Agreement rate of the kind that agrees least. */
+  readonly rate: number;
+}
+
+/** Ours against the log, before anything expensive runs. */
+export interface Verification {
+  /** Turns with something to compare, and those in which everything agreed. */
+  readonly checkedTurns: number;
+  readonly agreedTurns: number;
+  readonly models: readonly ModelAgreement[];
+  /** Recorded positions whose name is none of ours, by name: nothing to compare with. */
+  readonly notCompared: Readonly<Record<string, number>>;
 }
 
 /** Byte pair or unigram tokenizer of a model folder. Ids are those of Python's `tokenizers`. */

@@ -33,6 +33,8 @@ export interface Mapping {
   readonly eventMinusOne: 'none' | 'refuse';
   /** What a step of a message list counts: turns of the assistant, or messages. */
   readonly stepsCount: 'turns' | 'messages';
+  /** Order of the results of several calls in a turn of a message list. */
+  readonly resultOrder: 'calls' | 'log';
   /** Further values that mean "no value" in a field (null and NaN always do), compared as text. */
   readonly missing: Readonly<Partial<Record<EpisodeField, readonly string[]>>>;
   /** Whole numbers written as text ("3"), as in tables whose fields are all strings. */
@@ -128,6 +130,7 @@ export const EVENT_FIELDS = [
   'violations',
   'positions',
   'prompt_ids',
+  'prompt_text',
   'generated_ids',
   'completion_text',
   'prompt_tokens',

@@ -48,6 +48,9 @@ const mappingSchema = z.strictObject({
   eventMinusOne: z.enum(['none', 'refuse']),
   stepsFrom: from,
   stepsCount: z.enum(['turns', 'messages']),
+  resultOrder: z
+    .enum(['calls', 'log'])
+    .describe('of the results of several calls in a turn: that of the calls, or as the messages stand in the log'),
   missing: z.partialRecord(z.enum(EPISODE_FIELDS), z.array(scalar).min(1)).describe('values that mean "no value"'),
   numbersAsText: z.enum(['accept', 'refuse']),
   nanLiteral: z.enum(['missing', 'refuse']).describe('NaN written in JSON text'),
@@ -87,6 +90,7 @@ const DEFAULTS = {
   eventMinusOne: 'refuse',
   stepsFrom: 0,
   stepsCount: 'turns',
+  resultOrder: 'calls',
   missing: {},
   numbersAsText: 'refuse',
   nanLiteral: 'refuse',
@@ -130,6 +134,8 @@ export const EVENT_ALIASES: Readonly<Partial<Record<EventField, readonly string[
   positions: ['token_positions'],
   generated_ids: ['completion_ids', 'output_token_ids'],
   prompt_ids: ['prompt_token_ids', 'input_token_ids'],
+  prompt_text: ['rendered_prompt', 'raw_prompt'],
+  completion_text: ['raw_completion'],
 };
 
 function knownKeys(path: readonly PropertyKey[]): readonly string[] {

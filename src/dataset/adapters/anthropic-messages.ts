@@ -92,11 +92,15 @@ const readMessage: ReadMessage = (message, context): MessageParts => {
   return { assistant: null, results, message: said.length === 0 ? null : { role: 'user', content: said.join('') } };
 };
 
+/** What only Anthropic's own servers read. */
+const OWN_KEYS = new Set(['type', 'cache_control']);
+
 /** {name, description, input_schema} → the function form that chat templates know. */
 function toolSchema(tool: JsonValue): JsonValue {
   if (!isJsonObject(tool) || !tool.has('input_schema')) return tool;
   const inner = new Map<string, JsonValue>();
-  for (const [key, value] of tool) inner.set(key === 'input_schema' ? 'parameters' : key, value);
+  for (const [key, value] of tool)
+    if (!OWN_KEYS.has(key)) inner.set(key === 'input_schema' ? 'parameters' : key, value);
   return new Map<string, JsonValue>([
     ['type', 'function'],
     ['function', inner],

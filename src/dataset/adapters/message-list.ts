@@ -63,6 +63,20 @@ function answered(
   return match?.at ?? fail();
 }
 
+/** Results of calls made at once come back in any order; a log in columns has them in that of the calls. */
+function ordered(
+  results: readonly ToolResult[],
+  { field, mapping, warn }: Omit<MessageContext, 'index'>,
+): ToolResult[] {
+  const sorted = [...results].sort((a, b) => a.call - b.call);
+  if (mapping.resultOrder === 'log' || sorted.every((result, index) => result === results[index])) return [...results];
+  warn(
+    'results_reordered',
+    `${field}: tool results in another order than their calls: replayed in that of the calls (resultOrder: log in the mapping keeps theirs)`,
+  );
+  return sorted;
+}
+
 /** `{messages, tools, system}` or the list of messages itself. */
 export function unwrap(
   value: JsonValue | undefined,
@@ -130,7 +144,7 @@ export function readMessageList(
       index,
       before: draft.before,
       ...draft.parts,
-      results: draft.results,
+      results: ordered(draft.results, context),
       ...turnFields(draft.event, mapping, field, index, limit),
     };
   });

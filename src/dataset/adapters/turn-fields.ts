@@ -38,6 +38,7 @@ type TurnFields = Pick<
   | 'violations'
   | 'recordedPositions'
   | 'promptIds'
+  | 'promptText'
   | 'generatedIds'
   | 'completionText'
   | 'promptTokens'
@@ -55,6 +56,9 @@ export function turnFields(
   const keys = mapping.events;
   const flag = (key: 'unsafe_action' | 'critical' | 'escalation'): boolean =>
     asBoolean(`${field} ${key}`, get(event, keys[key]), mapping) ?? false;
+  const usage = event.get('usage');
+  const counted = (key: 'prompt_tokens' | 'completion_tokens'): number | null =>
+    asInteger(`${field} ${key}`, get(event, keys[key]) ?? (isJsonObject(usage) ? get(usage, keys[key]) : undefined));
   const unsafeCall = asInteger(`${field} unsafe_call`, get(event, keys.unsafe_call));
   return {
     unsafe: flag('unsafe_action') || unsafeCall !== null,
@@ -64,10 +68,11 @@ export function turnFields(
     violations: texts(get(event, keys.violations)),
     recordedPositions: recordedPositions(event, get(event, keys.positions), mapping.positions, field, index, limit),
     promptIds: ids(`${field} prompt_ids`, get(event, keys.prompt_ids)),
+    promptText: textOf(`${field} prompt_text`, get(event, keys.prompt_text), index),
     generatedIds: ids(`${field} generated_ids`, get(event, keys.generated_ids)),
     completionText: textOf(`${field} completion_text`, get(event, keys.completion_text), index),
-    promptTokens: asInteger(`${field} prompt_tokens`, get(event, keys.prompt_tokens)),
-    completionTokens: asInteger(`${field} completion_tokens`, get(event, keys.completion_tokens)),
+    promptTokens: counted('prompt_tokens'),
+    completionTokens: counted('completion_tokens'),
   };
 }
 

@@ -80,8 +80,8 @@ describe('message lists', () => {
       content: null,
       before: [],
       results: [
-        { call: 1, text: 'B' },
         { call: 0, text: 'A' },
+        { call: 1, text: 'B' },
       ],
     });
     expect(a.turns[0].calls[0].argumentsText).toBe('{"path":"a","n":1.0}');
@@ -118,9 +118,47 @@ describe('message lists', () => {
       { role: 'tool', content: 'second a' },
     ]);
     expect(log.turns[0].results).toEqual([
-      { call: 1, text: 'of b' },
       { call: 0, text: 'first a' },
+      { call: 1, text: 'of b' },
       { call: 2, text: 'second a' },
+    ]);
+  });
+
+  it('say that results came in another order than their calls, and keep it where the mapping wants that', async () => {
+    const warnings: string[] = [];
+    ADAPTERS['openai-chat'](JSON.stringify(chat), 'messages', openai, (kind) => warnings.push(kind));
+    expect(warnings).toContain('results_reordered');
+    const asLogged = await mappingWith('format: openai-chat\nworld: none\nresultOrder: log');
+    expect(readOpenAi(chat, asLogged).turns[0].results.map(({ call }) => call)).toEqual([1, 0]);
+  });
+
+  it('hold token counts beside the text, or in usage as servers return them', () => {
+    const log = readOpenAi([
+      { role: 'user', content: 'Go' },
+      { role: 'assistant', content: 'a', prompt_tokens: 7, completion_tokens: 2 },
+      { role: 'user', content: 'On' },
+      { role: 'assistant', content: 'b', usage: { prompt_tokens: 12, completion_tokens: 3, total_tokens: 15 } },
+    ]);
+    expect(log.turns.map((turn) => [turn.promptTokens, turn.completionTokens])).toEqual([
+      [7, 2],
+      [12, 3],
+    ]);
+  });
+
+  it('lose what only the server of their own format reads from a tool', () => {
+    const tool = {
+      type: 'custom',
+      name: 'read',
+      input_schema: { type: 'object' },
+      cache_control: { type: 'ephemeral' },
+    };
+    const messages = [
+      { role: 'user', content: 'Go' },
+      { role: 'assistant', content: 'x' },
+    ];
+    const log = ADAPTERS['anthropic-messages'](JSON.stringify({ messages, tools: [tool] }), 'm', anthropic, none);
+    expect(log.tools).toEqual([
+      fromPlain({ type: 'function', function: { name: 'read', parameters: { type: 'object' } } }),
     ]);
   });
 
