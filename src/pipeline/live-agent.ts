@@ -1,5 +1,5 @@
 import type { Generator } from '../model/open-generator.ts';
-import type { Family } from '../plan/chat/family.ts';
+import type { Family } from '../plan/chat/family-type.ts';
 import { promptMessages, type MessageStyle } from '../plan/chat/messages.ts';
 import type { ChatTemplate } from '../plan/chat/template.ts';
 import type { OpenTokenizer } from '../plan/tokenizer.ts';
@@ -20,7 +20,7 @@ export interface LiveAgentOptions {
   readonly family: Family;
   readonly style: MessageStyle;
   /** Reads the generated text, end-of-turn marker removed. */
-  readonly parse: (text: string) => ParsedTurn;
+  readonly parse: (text: string, prompt: string, tools: readonly JsonValue[]) => ParsedTurn;
   /** Ids that end a turn. */
   readonly stopIds: readonly number[];
   readonly temperature: number;
@@ -68,7 +68,7 @@ export function createLiveAgent(options: LiveAgentOptions): Agent {
       ...(options.signal === undefined ? {} : { signal: options.signal }),
     });
     const ended = result.stop === 'stop_id';
-    const parsed = options.parse(textOf(tokenizer, ended ? result.ids.slice(0, -1) : result.ids));
+    const parsed = options.parse(textOf(tokenizer, ended ? result.ids.slice(0, -1) : result.ids), text, tools);
     return {
       ...parsed,
       invalid: ended ? parsed.invalid : (parsed.invalid ?? 'cut off at the limit of tokens'),

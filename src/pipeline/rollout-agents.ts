@@ -5,9 +5,9 @@ import { findFamily } from '../plan/chat/family.ts';
 import { openTemplate } from '../plan/chat/template.ts';
 import { endOfTurn } from '../plan/sequences.ts';
 import { openTokenizer } from '../plan/tokenizer.ts';
-import type { Agent } from '../types.ts';
+import type { Agent, JsonValue } from '../types.ts';
 import { createLiveAgent } from './live-agent.ts';
-import { parseJsonTags } from './parse-turn.ts';
+import { parseTurn } from './parse-turn.ts';
 import type { TurnFormat } from './rollout-record.ts';
 
 /** One model process; it plays one episode at a time. */
@@ -57,7 +57,7 @@ export async function openAgents(config: RolloutConfig, workers: number, signal:
       template,
       family,
       style: { toolText, historyReasoning, reasoningField: family.reasoningField },
-      parse: parseJsonTags,
+      parse: (text: string, prompt: string, known: readonly JsonValue[]) => parseTurn(family, text, prompt, known),
       stopIds: [...new Set([...tokenizer.eosIds, ...(marker === undefined ? [] : [marker])])],
       ...config.sampling,
       signal,

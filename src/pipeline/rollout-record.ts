@@ -3,7 +3,7 @@ import type { RolloutConfig } from '../config/rollout.ts';
 import { episodeToRow, reportLabelRow } from '../environment/episode-row.ts';
 import type { EpisodeLog, LoggedTurn } from '../environment/rollout.ts';
 import type { Scenario } from '../environment/scenario.ts';
-import type { Family } from '../plan/chat/family.ts';
+import type { Family } from '../plan/chat/family-type.ts';
 import type { OpenTokenizer } from '../plan/tokenizer.ts';
 import { writtenPositions } from '../plan/written-positions.ts';
 import type { Row as TableRow } from '../store/tables.ts';
@@ -42,17 +42,16 @@ export interface TurnFormat {
 
 /** Reads a logged turn again: where its parts lie in the ids, and the text where its parts do not give it. */
 function turnReader({ tokenizer, family, endOfTurn }: TurnFormat, log: EpisodeLog) {
-  const openThink = (ids: Int32Array): boolean => /<think>\s*$/.test(textOf(tokenizer, ids.slice(-8)));
+  // Enough to see whether the prompt has opened the reasoning.
+  const promptEnd = (ids: Int32Array): string => textOf(tokenizer, ids.slice(-8));
   return {
     positions: ({ turn }: LoggedTurn, index: number): Readonly<Record<string, number>> => {
-      const promptLength = turn.promptIds.length;
-      if (family.reader === null) return { prompt_end: promptLength - 1 };
       const found = writtenPositions(
-        family.reader,
+        family,
         tokenizer,
-        { promptLength, generated: turn.generatedIds },
+        { promptLength: turn.promptIds.length, generated: turn.generatedIds },
         {
-          thinkOpenInPrompt: openThink(turn.promptIds),
+          prompt: promptEnd(turn.promptIds),
           endOfTurn,
           hasCalls: turn.calls.length > 0,
           isReport: turn.calls.length === 0 && index === log.turns.length - 1,
@@ -65,11 +64,8 @@ function turnReader({ tokenizer, family, endOfTurn }: TurnFormat, log: EpisodeLo
     },
     completionText: ({ turn }: LoggedTurn): string | null => {
       const text = textOf(tokenizer, turn.generatedIds);
-      const thinkOpenInPrompt = openThink(turn.promptIds);
-      const parts = turnOfParts(turn);
-      return text === family.emission(parts, { thinkOpenInPrompt, emptyThink: family.emptyThink, endOfTurn }).text
-        ? null
-        : text;
+      const written = family.write(turnOfParts(turn), { prompt: promptEnd(turn.promptIds), endOfTurn });
+      return text === written.text ? null : text;
     },
   };
 }

@@ -1,13 +1,13 @@
 import { UserError } from '../errors.ts';
 import type { Capture, Episode, Exclusion, JsonValue, Pooling, SequencePlan } from '../types.ts';
-import type { Family } from './chat/family.ts';
+import type { Family } from './chat/family-type.ts';
 import { promptMessages, type MessageStyle } from './chat/messages.ts';
 import type { ChatTemplate } from './chat/template.ts';
-import { generatedPositions, type Found } from './generated-positions.ts';
-import { tokenOffsets } from './offsets.ts';
+import { type Generated, generatedTurn, sameIds } from './generated.ts';
+import { observationMarks, observationTokens } from './observations.ts';
+import { generatedPositions } from './positions.ts';
 import type { ReplaySettings } from './settings.ts';
 import type { OpenTokenizer } from './tokenizer.ts';
-import { writtenPositions } from './written-positions.ts';
 
 export interface ChatSetup {
   readonly tokenizer: OpenTokenizer;
@@ -58,12 +58,6 @@ export function endOfTurn(template: ChatTemplate, tokenizer: OpenTokenizer): str
   return '';
 }
 
-/** @throws Error when the ids do not spell the text */
-function checkWritten(tokenizer: OpenTokenizer, ids: Int32Array, text: string): void {
-  const spelt = Buffer.concat(Array.from(ids, (id) => tokenizer.tokenBytes(id))).toString('utf8');
-  if (spelt !== text) throw new Error(`they spell ${JSON.stringify(spelt.slice(0, 80))}`);
-}
-
 /** Both names of the first call: pre_action and pre_action:0. */
 const plainName = (name: string): string => name.replace(/:0$/, '');
 
@@ -88,6 +82,11 @@ export function buildSequences(episode: Episode, setup: ChatSetup): BuiltSequenc
   const wanted = new Set(setup.positions.map(plainName));
   const native = settings.toolText === 'native';
   const tools = native && episode.tools.length > 0 ? episode.tools : null;
+  if (native && !family.rendersCalls && episode.turns.some((turn) => turn.calls.length > 0)) {
+    throw new UserError(
+      `${episode.source.file}: row ${episode.source.row}: expected calls within the content, as ${template.path} knows no tools, got ${episode.turns.reduce((sum, turn) => sum + turn.calls.length, 0)} apart from it. Set replay.toolText to json-tags or tool_code`,
+    );
+  }
   const exclude = (turn: number, reason: string, detail: string): void => {
     exclusions.push({
       stage: 'plan',
@@ -99,73 +98,48 @@ export function buildSequences(episode: Episode, setup: ChatSetup): BuiltSequenc
       detail: `${episode.source.file}: row ${episode.source.row}: turn ${turn}: ${detail}`,
     });
   };
+  const render = (messages: readonly JsonValue[]): string => template.render(messages, tools, true);
+  let callsBefore = 0;
   for (const turn of episode.turns) {
-    let prompt: string;
+    const callsOfLast = callsBefore;
+    callsBefore = turn.calls.length;
+    const messages = promptMessages(episode, turn.index, style);
+    let text: string;
     try {
-      prompt = template.render(promptMessages(episode, turn.index, style), tools, true);
+      text = render(messages);
     } catch (error) {
       exclude(turn.index, 'template_error', `the chat template cannot render it: ${(error as Error).message}`);
       continue;
     }
-    const renderedIds = tokenizer.encode(prompt);
+    const renderedIds = tokenizer.encode(text);
     let promptIds = renderedIds;
     if (turn.promptIds !== null) {
       promptIds = Int32Array.from(turn.promptIds);
       checked.turns += 1;
-      if (promptIds.length === renderedIds.length && promptIds.every((id, index) => id === renderedIds[index]))
-        checked.agreed += 1;
+      if (sameIds(promptIds, renderedIds)) checked.agreed += 1;
     } else if (turn.promptTokens !== null) {
       checked.turns += 1;
       if (turn.promptTokens === renderedIds.length) checked.agreed += 1;
     }
-    const thinkOpenInPrompt = /<think>\s*$/.test(prompt);
-    const emission = family.emission(turn, {
-      thinkOpenInPrompt,
-      emptyThink: family.emptyThink,
-      endOfTurn: setup.endOfTurn,
-    });
-    const isReport = turn.calls.length === 0 && turn.index === episode.turns.length - 1;
-    let generated = tokenizer.encode(emission.text);
-    let idsFrom: SequencePlan['idsFrom'] = 'rendered';
-    let found: Found;
+    const written = family.write(turn, { prompt: text, endOfTurn: setup.endOfTurn });
+    let made: Generated;
     try {
-      if (turn.generatedIds !== null) {
-        const logged = Int32Array.from(turn.generatedIds);
-        idsFrom = 'logged';
-        const { reader } = family;
-        if (reader !== null && turn.completionText !== null && turn.completionText !== emission.text) {
-          // The log says that the model wrote something else than its format would: positions come from that.
-          checkWritten(tokenizer, logged, turn.completionText);
-          generated = logged;
-          found = writtenPositions(
-            reader,
-            tokenizer,
-            { promptLength: promptIds.length, generated },
-            { thinkOpenInPrompt, endOfTurn: setup.endOfTurn, hasCalls: turn.calls.length > 0, isReport },
-          );
-        } else {
-          checked.turns += 1;
-          if (logged.length === generated.length && logged.every((id, index) => id === generated[index]))
-            checked.agreed += 1;
-          generated = logged;
-          const offsets = tokenOffsets(tokenizer, emission.text, generated);
-          found = generatedPositions(emission, offsets, promptIds.length, isReport);
-        }
-      } else {
-        const offsets = tokenOffsets(tokenizer, emission.text, generated);
-        found = generatedPositions(emission, offsets, promptIds.length, isReport);
-      }
+      made = generatedTurn(turn, written, text, setup);
     } catch (error) {
-      exclude(
-        turn.index,
-        'ids_differ',
-        `the logged ids are not those of the logged text (${(error as Error).message})`,
-      );
+      exclude(turn.index, 'ids_differ', (error as Error).message);
       continue;
+    }
+    const { ids: generated, idsFrom } = made;
+    if (made.checked !== null) {
+      checked.turns += 1;
+      if (made.checked) checked.agreed += 1;
     }
     const ids = new Int32Array(promptIds.length + generated.length);
     ids.set(promptIds, 0);
     ids.set(generated, promptIds.length);
+    const isReport =
+      made.emission.calls.length === 0 && turn.calls.length === 0 && turn.index === episode.turns.length - 1;
+    const found = generatedPositions(made.tokens, promptIds.length, isReport);
     found.set('prompt_end', { start: promptIds.length - 1, end: promptIds.length, straddles: false });
     for (const [name, index] of Object.entries(turn.recordedPositions)) {
       const { origin, from } = setup.recorded;
@@ -183,9 +157,19 @@ export function buildSequences(episode: Episode, setup: ChatSetup): BuiltSequenc
         });
     }
     if (wanted.has('observation_end') && turn.index > 0) {
-      const end = observationEnd(episode, turn.index - 1, setup, style, tools, prompt, promptIds);
-      if (end !== null) captures.push({ turn: turn.index - 1, position: 'observation_end', ...end, pooling: 'none' });
+      const marks = observationMarks(messages, episode, turn.index - 1, callsOfLast, settings.toolText);
+      const last = observationTokens(tokenizer, { messages, text, ids: promptIds, render }, marks.slice(-1))[0];
+      if (last)
+        captures.push({
+          turn: turn.index - 1,
+          position: 'observation_end',
+          start: last.end - 1,
+          end: last.end,
+          straddles: last.straddlesEnd,
+          pooling: 'none',
+        });
     }
+    callsBefore = made.emission.calls.length;
     let cut: SequencePlan['cut'] = null;
     let kept = ids;
     const limit = setup.contextLimit;
@@ -223,51 +207,4 @@ export function buildSequences(episode: Episode, setup: ChatSetup): BuiltSequenc
     });
   }
   return { sequences, exclusions, checked };
-}
-
-/** The last token of the last tool result of a turn, in the prompt of the next one: found by rendering it replaced. */
-function observationEnd(
-  episode: Episode,
-  turn: number,
-  setup: ChatSetup,
-  style: MessageStyle,
-  tools: readonly JsonValue[] | null,
-  prompt: string,
-  promptIds: Int32Array,
-): { readonly start: number; readonly end: number; readonly straddles: boolean } | null {
-  const results = episode.turns[turn].results;
-  if (results.length === 0) return null;
-  const replaced = setup.template.render(
-    promptMessages(episode, turn + 1, style, { turn, result: results.length - 1, text: SENTINEL }),
-    tools,
-    true,
-  );
-  const at = replaced.indexOf(SENTINEL);
-  if (at < 0) return null;
-  const tail = replaced.length - (at + SENTINEL.length);
-  const end = prompt.length - tail;
-  if (
-    end <= at ||
-    prompt.slice(0, at) !== replaced.slice(0, at) ||
-    prompt.slice(end) !== replaced.slice(at + SENTINEL.length)
-  )
-    return null;
-  const last = lastTokenBefore(setup.tokenizer, prompt, end, promptIds);
-  return last === null ? null : { start: last.index, end: last.index + 1, straddles: last.straddles };
-}
-
-/** The token that holds the last byte before a text offset, walking back from the end: results stand near it. */
-function lastTokenBefore(
-  tokenizer: OpenTokenizer,
-  prompt: string,
-  end: number,
-  promptIds: Int32Array,
-): { readonly index: number; readonly straddles: boolean } | null {
-  let bytesAfter = Buffer.byteLength(prompt.slice(end));
-  for (let index = promptIds.length - 1; index >= 0; index -= 1) {
-    const size = tokenizer.tokenBytes(promptIds[index]).length;
-    if (size > bytesAfter) return { index, straddles: bytesAfter > 0 };
-    bytesAfter -= size;
-  }
-  return null;
 }

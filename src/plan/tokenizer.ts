@@ -6,6 +6,8 @@ import { Tokenizer as HubTokenizer } from '@huggingface/tokenizers';
 import { DataError } from '../errors.ts';
 import { sha256 } from '../lib/content-hash.ts';
 import type { Tokenizer } from '../types.ts';
+import { alignedNormaliser, type Normalise, normalised, type NormalizerJson } from './normalise.ts';
+import { specialTokensOf } from './special-tokens.ts';
 
 export interface OpenTokenizer extends Tokenizer {
   /** sha256 of tokenizer.json as it lies on disk (after gunzip). */
@@ -14,6 +16,10 @@ export interface OpenTokenizer extends Tokenizer {
   encodeOrdinary(text: string): Int32Array;
   /** Id of a token by its exact text, null where there is none. */
   idOf(token: string): number | null;
+  /** Text as the vocabulary spells it, with where it came from; control tokens stay as they are. */
+  readonly normalise: Normalise;
+  /** Bytes that no token stands for. */
+  readonly lostBytes: ReadonlySet<number>;
   /** Variables of the template: bos_token, eos_token … */
   readonly specialTokens: Readonly<Record<string, unknown>>;
 }
@@ -23,6 +29,7 @@ const MODELS = ['BPE', 'WordPiece', 'Unigram', 'WordLevel'];
 interface TokenizerJson {
   readonly model?: { readonly type?: string; readonly vocab?: unknown };
   readonly added_tokens?: readonly { readonly id: number; readonly content: string }[];
+  readonly normalizer?: NormalizerJson | null;
   readonly decoder?: { readonly type?: string; readonly decoders?: readonly { readonly type?: string }[] } | null;
 }
 
@@ -63,6 +70,13 @@ function range(from: number, to: number): number[] {
   return Array.from({ length: to - from + 1 }, (_, index) => from + index);
 }
 
+function bytesWithoutToken(
+  decoder: ReadonlyMap<string, number>,
+  ids: ReadonlyMap<string, number>,
+): ReadonlySet<number> {
+  return new Set(Array.from(decoder, ([char, byte]) => (ids.has(char) ? -1 : byte)).filter((byte) => byte >= 0));
+}
+
 /** Texts between control tokens repeat across turns and episodes (system prompt, tools); this many characters are kept. */
 const CACHE_CHARACTERS = 8 << 20;
 
@@ -91,6 +105,10 @@ export async function openTokenizer(folder: string, vocabulary: number | null = 
   const configText = await readText(folder, 'tokenizer_config.json');
   const config =
     configText === null ? {} : (parse(join(folder, 'tokenizer_config.json'), configText) as Record<string, unknown>);
+  const mapText =
+    config['added_tokens_decoder'] === undefined ? await readText(folder, 'special_tokens_map.json') : null;
+  const specialMap =
+    mapText === null ? {} : (parse(join(folder, 'special_tokens_map.json'), mapText) as Record<string, unknown>);
   const hub = new HubTokenizer(json, config);
   const tokens = new Map<number, string>();
   for (const [token, id] of hub.get_vocab(true)) tokens.set(id, token);
@@ -134,7 +152,7 @@ export async function openTokenizer(folder: string, vocabulary: number | null = 
   };
   const tokenBytes = (id: number): Uint8Array => {
     const special = added.get(id);
-    if (special !== undefined) return encoder.encode(special);
+    if (special !== undefined) return encoder.encode(byteLevel ? special : special.replaceAll('\u2581', ' '));
     const token = tokens.get(id);
     if (token === undefined) return new Uint8Array(0);
     if (byteLevel) return Uint8Array.from(token, (char) => decoder.get(char) ?? 0x3f);
@@ -160,14 +178,9 @@ export async function openTokenizer(folder: string, vocabulary: number | null = 
     sha256: sha256(text),
     vocabularySize: most + 1,
     eosIds: [...eosIds],
-    specialTokens: Object.fromEntries(
-      Object.entries(config)
-        .filter(([key]) => key.endsWith('_token') || key === 'additional_special_tokens')
-        .map(([key, value]) => [
-          key,
-          value !== null && typeof value === 'object' && 'content' in value ? value.content : value,
-        ]),
-    ),
+    specialTokens: specialTokensOf(config, specialMap),
+    normalise: (input) => normalised(input, splitter, alignedNormaliser(json.normalizer), byteLevel),
+    lostBytes: byteLevel ? bytesWithoutToken(decoder, idByToken) : new Set(),
     encode(input) {
       // Lone surrogates have no bytes; every tokenizer reads them as U+FFFD.
       const pieces = splitter === null ? [input.toWellFormed()] : input.toWellFormed().split(splitter);

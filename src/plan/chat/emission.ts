@@ -1,5 +1,4 @@
-import type { Turn } from '../../types.ts';
-import { callText, toolCodeText } from './messages.ts';
+import type { JsonValue, ToolCall, Turn } from '../../types.ts';
 
 /** A stretch of the generated text, UTF-16 units, end-exclusive. */
 export interface Stretch {
@@ -26,13 +25,36 @@ export interface Emission {
   readonly calls: readonly CallStretches[];
 }
 
-/** How a family of models writes a turn. */
-export type EmissionFormat = (
-  turn: Turn,
-  options: { readonly thinkOpenInPrompt: boolean; readonly emptyThink: boolean; readonly endOfTurn: string },
-) => Emission;
+export interface WriteContext {
+  /** The rendered prompt: it may have opened, or opened and closed, the reasoning already. */
+  readonly prompt: string;
+  /** Text of the control token that ends a turn, found by rendering one. */
+  readonly endOfTurn: string;
+}
 
-class Writer {
+/** How a family of models writes a turn: its fields in the order and with the markers of the family. */
+export type WriteTurn = (turn: Turn, context: WriteContext) => Emission;
+
+/** A generated text taken apart. */
+export interface ReadTurn {
+  readonly emission: Emission;
+  readonly calls: readonly ToolCall[];
+  /** Why no call could be read where one was meant; then there are no calls at all. */
+  readonly invalid: string | null;
+}
+
+export interface ReadContext {
+  readonly prompt: string;
+  /** Schemas: formats without types (XML) need them to tell "5" from 5. */
+  readonly tools?: readonly JsonValue[];
+  /** What ends the text, where it still stands there. */
+  readonly endOfTurn?: string;
+}
+
+/** The reverse of WriteTurn, as forgiving as a harness would be (white space, missing end of turn). */
+export type ReadTurnText = (text: string, context: ReadContext) => ReadTurn;
+
+export class Writer {
   text = '';
   add(part: string): Stretch {
     const start = this.text.length;
@@ -40,60 +62,3 @@ class Writer {
     return { start, end: this.text.length };
   }
 }
-
-function thinking(
-  writer: Writer,
-  turn: Turn,
-  options: Parameters<EmissionFormat>[1],
-): { reasoning: Stretch | null; reasoningClose: Stretch | null } {
-  if (turn.reasoning === '' && !options.emptyThink) return { reasoning: null, reasoningClose: null };
-  if (!options.thinkOpenInPrompt) writer.add('<think>\n');
-  const reasoning = writer.add(turn.reasoning);
-  writer.add('\n');
-  const reasoningClose = writer.add('</think>');
-  writer.add('\n\n');
-  return { reasoning: turn.reasoning === '' ? null : reasoning, reasoningClose };
-}
-
-/** `<think>\nR\n</think>\n\nC\n<tool_call>\n{"name": …, "arguments": …}\n</tool_call>` (Qwen 3, Hermes, SmolLM2 by json-tags). */
-export const jsonTagsEmission: EmissionFormat = (turn, options) => {
-  const writer = new Writer();
-  const think = thinking(writer, turn, options);
-  const content = turn.content === null || turn.content === '' ? null : writer.add(turn.content);
-  const calls = turn.calls.map((call, index): CallStretches => {
-    if (content !== null || index > 0) writer.add('\n');
-    const parts = callText(call);
-    const start = writer.text.length;
-    writer.add(parts.before);
-    const name = writer.add(parts.name);
-    writer.add(parts.middle);
-    const args = writer.add(parts.args);
-    writer.add('}\n');
-    const close = writer.add('</tool_call>');
-    return { call: { start, end: writer.text.length }, name, args, close };
-  });
-  writer.add(options.endOfTurn);
-  return { text: writer.text, ...think, content, calls };
-};
-
-/** Content, then fenced ```tool_code blocks (the text protocol of models without a tool format). */
-export const toolCodeEmission: EmissionFormat = (turn, options) => {
-  const writer = new Writer();
-  const think = thinking(writer, turn, options);
-  const content = turn.content === null || turn.content === '' ? null : writer.add(turn.content);
-  const calls = turn.calls.map((call, index): CallStretches => {
-    if (content !== null || index > 0) writer.add('\n');
-    const text = toolCodeText({ ...turn, content: null, calls: [call] });
-    const start = writer.text.length;
-    writer.add('```tool_code\n');
-    const name = writer.add(call.name);
-    const inner = text.slice('```tool_code\n'.length + call.name.length + 1, -')\n```'.length);
-    writer.add('(');
-    const args = writer.add(inner);
-    writer.add(')\n');
-    const close = writer.add('```');
-    return { call: { start, end: writer.text.length }, name, args, close };
-  });
-  writer.add(options.endOfTurn);
-  return { text: writer.text, ...think, content, calls };
-};

@@ -1,43 +1,44 @@
 import { UserError } from '../../errors.ts';
 import type { ReplaySettings } from '../settings.ts';
-import { type EmissionFormat, jsonTagsEmission, toolCodeEmission } from './emission.ts';
-import { type EmissionReader, readJsonTags } from './read-emission.ts';
+import { commandR } from './families/command-r.ts';
+import { deepseek } from './families/deepseek.ts';
+import { gemma4 } from './families/gemma4.ts';
+import { glm } from './families/glm.ts';
+import { gptOss } from './families/gpt-oss.ts';
+import { jsonTags, jsonTagsFormat, qwen3 } from './families/json-tags.ts';
+import { kimi } from './families/kimi.ts';
+import { llama3 } from './families/llama3.ts';
+import { minimax } from './families/minimax.ts';
+import { mistral } from './families/mistral.ts';
+import { plain } from './families/plain.ts';
+import { qwenXml } from './families/qwen-xml.ts';
+import { granite3, phi4 } from './families/tool-call-token.ts';
+import { toolCodeFamily } from './families/tool-code.ts';
+import { type Family, type FamilyRow, formatFamily } from './family-type.ts';
 
-/** What has to be known of a model family beyond its template. */
-export interface Family {
-  readonly name: string;
-  readonly emission: EmissionFormat;
-  /** Finds the parts in text that the model really wrote; null where only `emission` is known. */
-  readonly reader: EmissionReader | null;
-  /** Message field its template reads reasoning from; null = reasoning is not rendered. */
-  readonly reasoningField: string | null;
-  /** An empty think block is written where there is no reasoning. */
-  readonly emptyThink: boolean;
-}
-
-/** One row a family: the first whose test holds for the template text. */
-const NATIVE: readonly {
-  readonly name: string;
-  readonly test: (template: string) => boolean;
-  readonly family: Omit<Family, 'name'>;
-}[] = [
-  {
-    name: 'json-tags',
-    test: (text) =>
-      text.includes('<tool_call>') &&
-      /"arguments"|arguments/.test(text) &&
-      !text.includes('<function=') &&
-      !text.includes('<|channel|>'),
-    family: {
-      emission: jsonTagsEmission,
-      reader: readJsonTags,
-      reasoningField: 'reasoning_content',
-      emptyThink: false,
-    },
-  },
+/** The most particular marker first: the first row whose test holds for the template's text is its family. */
+const FAMILIES: readonly FamilyRow[] = [
+  gptOss,
+  gemma4,
+  minimax,
+  kimi,
+  deepseek,
+  glm,
+  commandR,
+  granite3,
+  phi4,
+  mistral,
+  llama3,
+  qwenXml,
+  qwen3,
+  jsonTags,
+  plain,
 ];
 
-/** @throws UserError (2) for a template whose emission format is not known */
+/**
+ * How the models of a template write a turn.
+ * @throws UserError (2) for a template whose format of calls is not known
+ */
 export function findFamily(
   template: string,
   settings: Pick<ReplaySettings, 'toolText' | 'stack'>,
@@ -50,20 +51,13 @@ export function findFamily(
   }
   const reasoningField = template.includes('<think>') ? 'reasoning_content' : null;
   if (settings.toolText === 'json-tags')
-    return {
-      name: 'json-tags (as text)',
-      emission: jsonTagsEmission,
-      reader: readJsonTags,
-      reasoningField,
-      emptyThink: false,
-    };
-  if (settings.toolText === 'tool_code')
-    return { name: 'tool_code (as text)', emission: toolCodeEmission, reader: null, reasoningField, emptyThink: false };
-  const found = NATIVE.find((item) => item.test(template));
+    return formatFamily('json-tags (as text)', reasoningField, jsonTagsFormat(false));
+  if (settings.toolText === 'tool_code') return toolCodeFamily('tool_code (as text)', reasoningField);
+  const found = FAMILIES.find((row) => row.test(template));
   if (!found) {
     throw new UserError(
-      `${file}: expected a template that writes calls in a known format (${NATIVE.map((item) => item.name).join(', ')}), got another. Set replay.toolText to json-tags or tool_code to replay tools as text`,
+      `${file}: expected a template that writes calls in a known format (${FAMILIES.map((row) => row.name).join(', ')}), got another. Set replay.toolText to json-tags or tool_code to replay tools as text`,
     );
   }
-  return { name: found.name, ...found.family };
+  return found.family(template);
 }

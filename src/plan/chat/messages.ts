@@ -1,5 +1,7 @@
 import type { ChatMessage, Episode, JsonValue, ToolCall, Turn } from '../../types.ts';
 import type { ReplaySettings } from '../settings.ts';
+import { argumentsJson } from './call-formats.ts';
+import { keywordArguments } from './families/tool-code.ts';
 import { dumpsPython } from './python-json.ts';
 
 /** What the messages of a template are called. */
@@ -10,37 +12,12 @@ export interface MessageStyle {
   readonly reasoningField: string | null;
 }
 
-/** Replaces one tool result, to find where it stands in the rendered prompt. */
-export interface ResultOverride {
-  readonly turn: number;
-  readonly result: number;
-  readonly text: string;
-}
-
 const map = (entries: readonly (readonly [string, JsonValue | undefined])[]): JsonValue =>
   new Map(entries.filter((entry): entry is readonly [string, JsonValue] => entry[1] !== undefined));
 
-/** The text of one call in the json-tags form (Hermes, Qwen 2.5 / 3). */
-export function callText(call: ToolCall): {
-  readonly before: string;
-  readonly name: string;
-  readonly middle: string;
-  readonly args: string;
-  readonly after: string;
-} {
-  return {
-    before: '<tool_call>\n{"name": "',
-    name: call.name,
-    middle: '", "arguments": ',
-    args: call.arguments === null ? (call.argumentsText ?? 'null') : dumpsPython(call.arguments),
-    after: '}\n</tool_call>',
-  };
-}
-
-const whole = (call: ToolCall): string => {
-  const { before, name, middle, args, after } = callText(call);
-  return `${before}${name}${middle}${args}${after}`;
-};
+/** One call in the json-tags form (Hermes, Qwen 2.5 / 3). */
+const jsonTagsText = (call: ToolCall): string =>
+  `<tool_call>\n{"name": "${call.name}", "arguments": ${argumentsJson(call)}}\n</tool_call>`;
 
 /** Schemas as system text, for templates that know no tools (the wording of the Hermes and Qwen templates). */
 export function toolPreamble(tools: readonly JsonValue[], toolText: 'json-tags' | 'tool_code'): string {
@@ -58,7 +35,7 @@ export function toolPreamble(tools: readonly JsonValue[], toolText: 'json-tags' 
 
 /** What stands in the assistant message for the reasoning, content and calls of a turn, in the json-tags form. */
 export function turnText(turn: Turn): string {
-  const calls = turn.calls.map(whole);
+  const calls = turn.calls.map(jsonTagsText);
   return [...(turn.content === null || turn.content === '' ? [] : [turn.content]), ...calls].join('\n');
 }
 
@@ -114,12 +91,7 @@ function textContent(content: JsonValue | undefined): string {
  * Messages of the prompt of turn `upTo`: everything before it, as the template's dictionaries.
  * @param upTo the turn about to be generated; turns.length = after the last one
  */
-export function promptMessages(
-  episode: Episode,
-  upTo: number,
-  style: MessageStyle,
-  override?: ResultOverride,
-): JsonValue[] {
+export function promptMessages(episode: Episode, upTo: number, style: MessageStyle): JsonValue[] {
   const out: JsonValue[] = [];
   const asText = style.toolText !== 'native';
   const preamble = style.toolText === 'native' ? '' : toolPreamble(episode.tools, style.toolText);
@@ -140,18 +112,17 @@ export function promptMessages(
           ])
         : nativeAssistant(turn, style),
     );
-    for (const [index, result] of turn.results.entries()) {
-      const text = override?.turn === turn.index && override.result === index ? override.text : result.text;
+    for (const result of turn.results) {
       const call = turn.calls[result.call];
       out.push(
         asText
           ? map([
               ['role', 'user'],
-              ['content', resultText(text, style.toolText)],
+              ['content', resultText(result.text, style.toolText)],
             ])
           : map([
               ['role', 'tool'],
-              ['content', text],
+              ['content', result.text],
               ['name', call?.name],
               ['tool_call_id', call?.id ?? `call_${turn.index}_${result.call}`],
             ]),
@@ -171,16 +142,8 @@ function textTurn(turn: Turn, style: MessageStyle): string {
 }
 
 /** `name(key=value, …)` in a fenced block: the text protocol of models without a tool format (Gemma 3). */
-export function toolCodeText(turn: Turn): string {
-  const calls = turn.calls.map((call) => {
-    const args =
-      call.arguments instanceof Map
-        ? Array.from(call.arguments as Map<string, JsonValue>, ([key, value]) => `${key}=${dumpsPython(value)}`).join(
-            ', ',
-          )
-        : (call.argumentsText ?? '');
-    return `\`\`\`tool_code\n${call.name}(${args})\n\`\`\``;
-  });
+function toolCodeText(turn: Turn): string {
+  const calls = turn.calls.map((call) => `\`\`\`tool_code\n${call.name}(${keywordArguments(call)})\n\`\`\``);
   return [...(turn.content === null || turn.content === '' ? [] : [turn.content]), ...calls].join('\n');
 }
 
