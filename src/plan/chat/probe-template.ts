@@ -11,6 +11,17 @@ const MARK = { user: 'forewarn-probe-user', reasoning: 'forewarn-probe-reasoning
 const reasoning = { reasoning_content: MARK.reasoning, reasoning: MARK.reasoning, thinking: MARK.reasoning };
 const call = { id: 'abcdefghi', type: 'function', function: { name: 'probe', arguments: { x: 'y' } } };
 
+const TOOLS: readonly JsonValue[] = [
+  {
+    type: 'function',
+    function: {
+      name: 'probe',
+      description: 'probe',
+      parameters: { type: 'object', properties: { x: { type: 'string', description: 'x' } }, required: ['x'] },
+    },
+  },
+].map(fromPlain);
+
 /** From rich to plain: a template may refuse tools, a system message or reasoning, and still be a good one. */
 const TRANSCRIPTS: readonly { readonly messages: readonly JsonValue[]; readonly reasons: boolean }[] = [
   {
@@ -40,14 +51,21 @@ const TRANSCRIPTS: readonly { readonly messages: readonly JsonValue[]; readonly 
 export function probeTemplate(
   path: string,
   text: string,
-  render: (messages: readonly JsonValue[], addGenerationPrompt: boolean) => string,
+  render: (messages: readonly JsonValue[], tools: readonly JsonValue[] | null, addGenerationPrompt: boolean) => string,
   date: string,
 ): readonly string[] {
   let fault: PythonError | null = null;
   let printed = false;
-  const attempt = (messages: readonly JsonValue[], prompt: boolean): string | null => {
+  // Some public templates (Hermes 3, Phi-4-mini) render only with tools, as in Python.
+  const attempt = (messages: readonly JsonValue[], prompt: boolean): string | null =>
+    attemptWith(messages, null, prompt) ?? attemptWith(messages, TOOLS, prompt);
+  const attemptWith = (
+    messages: readonly JsonValue[],
+    tools: readonly JsonValue[] | null,
+    prompt: boolean,
+  ): string | null => {
     try {
-      return render(messages, prompt);
+      return render(messages, tools, prompt);
     } catch (error) {
       if (error instanceof TemplateLimitError)
         throw new DataError(

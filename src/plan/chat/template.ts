@@ -117,7 +117,7 @@ export function templateFromText(path: string, text: string, options: TemplateOp
   const warnings = probeTemplate(
     path,
     text,
-    (messages, prompt) => compiled.render(variables(messages, null, prompt), TRIAL_LIMITS),
+    (messages, tools, prompt) => compiled.render(variables(messages, tools, prompt), TRIAL_LIMITS),
     options.date,
   );
   return {

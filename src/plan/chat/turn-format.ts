@@ -122,7 +122,8 @@ export function readTurn(
   const opening = calls.section?.open ?? calls.open;
   const first = text.indexOf(opening, from);
   let contentEnd = first < 0 ? text.length : first;
-  if (first < 0 && endOfTurn !== '' && text.endsWith(endOfTurn)) contentEnd -= endOfTurn.length;
+  const end = [format.endOfTurn, endOfTurn].find((one) => one !== undefined && one !== '' && text.endsWith(one));
+  if (first < 0 && end !== undefined) contentEnd -= end.length;
   let contentStart = from;
   if (first < 0 && answer !== undefined) {
     const open = text.indexOf(answer.open, from);

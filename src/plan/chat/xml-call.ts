@@ -19,13 +19,23 @@ export interface XmlCallOptions {
 /** A call that is a name and one element a parameter; texts stand in it as they are. */
 export function xmlCall(options: XmlCallOptions): CallFormat {
   const { open, close, parameter } = options;
-  const escaped = (text: string): string => text.trim().replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
+  // Line ends of the format may be left out or doubled.
+  const escaped = (text: string): string =>
+    text
+      .trim()
+      .replace(/[.*+?^${}()|[\]\\/]/g, '\\$&')
+      .replaceAll('\n', '\\s*');
+  const behindName = escaped(options.afterName);
   const name = new RegExp(
-    `\\s*${escaped(options.beforeName)}(?<name>[^<>\\n"]+?)\\s*${escaped(options.afterName)}`,
+    `\\s*${escaped(options.beforeName)}(?<name>[^<>\\n"]+${behindName === '' ? '' : '?'})\\s*${behindName}`,
     'dy',
   );
   const one = new RegExp(
-    `\\s*${escaped(parameter.beforeKey)}(?<key>[^<>"]*?)${escaped(parameter.afterKey)}${lines(parameter.afterKey, 'start')}(?<value>[\\s\\S]*?)${lines(parameter.afterValue, 'end')}${escaped(parameter.afterValue)}`,
+    [
+      `\\s*${escaped(parameter.beforeKey)}(?<key>[^<>"]*?)${escaped(parameter.afterKey)}`,
+      `${lineEnd(parameter.afterKey.endsWith('\n'))}(?<value>[\\s\\S]*?)${lineEnd(parameter.afterValue.startsWith('\n'))}`,
+      escaped(parameter.afterValue),
+    ].join(''),
     'dy',
   );
   return {
@@ -81,10 +91,7 @@ export function xmlCall(options: XmlCallOptions): CallFormat {
 }
 
 /** A line end that belongs to the format and not to the value. */
-function lines(marker: string, side: 'start' | 'end'): string {
-  const own = side === 'start' ? marker.endsWith('\n') : marker.startsWith('\n');
-  return own ? '\\n?' : '';
-}
+const lineEnd = (own: boolean): string => (own ? '\\n?' : '');
 
 function parametersOf(call: ToolCall): Iterable<readonly [string, JsonValue]> {
   return isJsonObject(call.arguments) ? call.arguments : [];
