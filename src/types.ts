@@ -424,6 +424,24 @@ export interface Metrics {
   /** Folder name of the run. */
   readonly run: string;
   readonly figures: readonly Figure[];
+  /** Absent = nothing was locked before the test rows were read. */
+  readonly preregistration?: Preregistration;
+}
+
+/** What `forewarn lock` wrote before outcomes of test rows were read, and what is different in the run that read them. */
+export interface Preregistration {
+  /** sha256 over configuration, rows, hypotheses and thresholds. */
+  readonly hash: string;
+  /** ISO 8601. */
+  readonly lockedAt: string;
+  /** Rows (model × condition × target × landmark × episode) that were to be tested. */
+  readonly rows: number;
+  readonly hypotheses: readonly string[];
+  readonly thresholds: Readonly<Record<string, number>>;
+  /** Run folder that was locked, where a change of data, model or capture led to another one; null = this run's own. */
+  readonly folder: string | null;
+  /** Dotted path of what was changed after the lock, with both values as JSON. Empty = the run is what was locked. */
+  readonly changes: readonly { readonly field: string; readonly locked: string; readonly now: string }[];
 }
 
 /** One row of scores.parquet: out-of-fold score of one reader for one episode at one landmark. */

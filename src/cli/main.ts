@@ -4,6 +4,7 @@ import { hideBin } from 'yargs/helpers';
 import { ForewarnError } from '../errors.ts';
 import { doctorCommand } from './commands/doctor.ts';
 import { inspectCommand } from './commands/inspect.ts';
+import { lockCommand } from './commands/lock.ts';
 import { reportCommand } from './commands/report.ts';
 import { rolloutCommand } from './commands/rollout.ts';
 import { scenariosCommand } from './commands/scenarios.ts';
@@ -44,5 +45,6 @@ const cli = yargs(hideBin(process.argv))
   .example('$0 plan my.yaml', 'tokens, positions, bytes and minutes before anything runs')
   .example('$0 doctor my.yaml', 'what is missing, and what to do');
 for (const command of stageCommands) cli.command(command as CommandModule);
+cli.command(lockCommand as unknown as CommandModule);
 cli.command(reportCommand as unknown as CommandModule);
 await cli.parseAsync();

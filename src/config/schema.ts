@@ -164,6 +164,9 @@ export const forecastSchema = z.strictObject({
   textScopes: z.array(z.enum(['so_far', 'reasoning', 'actions', 'this_turn'])).describe('what the text baselines read'),
   textAnalyzers: distinct(z.enum(['words', 'characters']), 'analyzer').describe('terms of the text baselines'),
   textC: distinct(z.number().gt(0), 'C').describe('inverse regularisation strengths of the text baselines'),
+  hypotheses: z
+    .array(z.string().min(1))
+    .describe('sentences that forewarn lock writes down beside those that follow from the settings'),
   conditions: z.enum(['each', 'pooled', 'both']).describe('conditions forecast one by one, together, or both'),
   external: z
     .array(
@@ -284,6 +287,7 @@ export const DEFAULTS = {
     textScopes: ['so_far'],
     textAnalyzers: ['words'],
     textC: [0.1, 1, 10, 100],
+    hypotheses: [],
     conditions: 'each',
     external: [],
   },

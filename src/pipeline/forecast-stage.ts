@@ -109,7 +109,7 @@ async function textReader(run: OpenedRun): Promise<ReadTexts> {
 }
 
 /** Conditions to report: each on its own, all pooled, or both; one condition is never shown twice. */
-function conditionsOf(run: OpenedRun, metas: readonly EpisodeMeta[]): readonly (string | null)[] {
+export function conditionsOf(run: OpenedRun, metas: readonly EpisodeMeta[]): readonly (string | null)[] {
   const names = [...new Set(metas.map((meta) => meta.condition))].sort();
   if (names.length === 1) return [names[0]];
   const { conditions } = run.config.forecast;

@@ -16,6 +16,7 @@ import type { PipelineContext } from './context.ts';
 import { type ExtractSummary, extractStage } from './extract-stage.ts';
 import { type ForecastPart, forecastStage } from './forecast-stage.ts';
 import { interveneStage } from './intervene-stage.ts';
+import { noteTestRead, preregistrationOf } from './lock-stage.ts';
 import { type OpenedRun, openPipeline, packageVersion, runName } from './open-run.ts';
 import { importStage } from './import-stage.ts';
 import { planStage } from './plan-stage.ts';
@@ -120,6 +121,8 @@ async function stages(opened: OpenedRun, options: RunOptions, context: PipelineC
   const features = await openFeatures(opened.folder.path, extract.shards);
   const { gemm, gemm64, close } = await createGemm({ threads: opened.config.model.threads });
   try {
+    const preregistration = await preregistrationOf(opened, plan, context);
+    await noteTestRead(opened, context);
     const fit = createFitReaders({ gemm, gemm64, tolerance: opened.config.train.tolerance });
     const { parts, figures } = await forecastStage(opened, plan, features, fit, gemm, context);
     const probes = await writeProbes(opened, parts);
@@ -139,7 +142,12 @@ async function stages(opened: OpenedRun, options: RunOptions, context: PipelineC
     const intervened = reaches('intervene') ? interveneStage(opened, parts) : null;
     if (intervened) await writeOutcomeRows(opened.folder.path, intervened.outcomes);
     const all: Figure[] = [...figures, ...(intervened?.figures ?? [])];
-    const metrics: Metrics = { schemaVersion: 1, run: runName(opened), figures: all };
+    const metrics: Metrics = {
+      schemaVersion: 1,
+      run: runName(opened),
+      figures: all,
+      ...(preregistration === null ? {} : { preregistration }),
+    };
     const curves = curvesOf(runName(opened), parts, intervened);
     await writeCurves(opened.folder.path, curves);
     await writeMetrics(opened.folder.path, metrics);

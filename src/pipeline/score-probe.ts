@@ -9,6 +9,7 @@ import { writeMetrics } from '../store/figures.ts';
 import type { Figure, Metrics, ScoreRow } from '../types.ts';
 import type { PipelineContext } from './context.ts';
 import { extractStage } from './extract-stage.ts';
+import { noteTestRead } from './lock-stage.ts';
 import { openPipeline, runName } from './open-run.ts';
 import { planStage } from './plan-stage.ts';
 import { writeScoreRows } from './write-results.ts';
@@ -41,6 +42,7 @@ export async function scoreProbe(
     const plan = await planStage(run, context);
     const extract = await extractStage(run, plan, context);
     const features = await openFeatures(run.folder.path, extract.shards);
+    await noteTestRead(run, context);
     const figures: Figure[] = [];
     const scores: ScoreRow[] = [];
     for (const model of [...new Set(run.metas.map((meta) => meta.model))].sort()) {

@@ -3,6 +3,7 @@ import { curvesSection } from './alarm-sections.ts';
 import { escapeHtml } from './escape.ts';
 import { examplesSection } from './examples-section.ts';
 import { interventionSection } from './intervention-section.ts';
+import { preregistrationSection } from './preregistration-section.ts';
 import { groupsOf, type ReportView } from './report-view.ts';
 import { forecastSection, headlineSection } from './sections.ts';
 import { STYLE } from './style.ts';
@@ -69,6 +70,7 @@ export function renderReport(view: ReportView): string {
 <section aria-label="headline">${perGroup((group) => headlineSection(view, group))}<p><strong>${escapeHtml(role)}</strong></p></section>
 <h2>Data and model</h2>${pairs('data and model', view.counts)}${pairs('settings', view.run.settings)}
 ${view.warnings.length === 0 ? '' : `<details><summary>Warnings about the data (${view.warnings.length})</summary><ul>${view.warnings.map((line) => `<li>${escapeHtml(line)}</li>`).join('')}</ul></details>`}
+<h2>Preregistration</h2>${preregistrationSection(view.metrics.preregistration)}
 <h2>Exclusions</h2>${view.exclusions.length === 0 ? '<p>None.</p>' : table(['stage', 'reason', 'count', 'first one'], exclusionRows(view.exclusions))}
 <h2>Forecast</h2>${perGroup((group) => forecastSection(view, group))}
 <h2>Curves, alarms, pairs</h2>${perGroup((group) => curvesSection(view, group))}

@@ -15,6 +15,28 @@ export const METRICS_SCHEMA = {
   properties: {
     schemaVersion: { const: 1 },
     run: { type: 'string' },
+    preregistration: {
+      type: 'object',
+      additionalProperties: false,
+      required: ['hash', 'lockedAt', 'rows', 'hypotheses', 'thresholds', 'folder', 'changes'],
+      properties: {
+        hash: { type: 'string', pattern: '^[0-9a-f]{64}$' },
+        lockedAt: { type: 'string' },
+        rows: { type: 'integer', minimum: 0 },
+        hypotheses: { type: 'array', items: { type: 'string' } },
+        thresholds: { type: 'object', additionalProperties: { type: 'number' } },
+        folder: { type: ['string', 'null'] },
+        changes: {
+          type: 'array',
+          items: {
+            type: 'object',
+            additionalProperties: false,
+            required: ['field', 'locked', 'now'],
+            properties: { field: { type: 'string' }, locked: { type: 'string' }, now: { type: 'string' } },
+          },
+        },
+      },
+    },
     figures: {
       type: 'array',
       items: {

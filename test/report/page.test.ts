@@ -30,6 +30,7 @@ describe('the report page', () => {
     const headings = [...document.querySelectorAll('h2')].map((node) => node.textContent);
     expect(headings).toEqual([
       'Data and model',
+      'Preregistration',
       'Exclusions',
       'Forecast',
       'Curves, alarms, pairs',
@@ -135,6 +136,23 @@ describe('a run with one estimator', () => {
 });
 
 describe('the page as a whole', () => {
+  it('shows what was locked and every change after it, escaped', () => {
+    const preregistration = {
+      hash: 'ab'.repeat(32),
+      lockedAt: '2026-01-01T00:00:00.000Z',
+      rows: 1234,
+      hypotheses: ['probe > 0.5 <b>at</b> reveal+1'],
+      thresholds: { 'false alarms per episode (0.05)': 0.05 },
+      folder: null,
+      changes: [{ field: 'config.analysis.train.C', locked: '0.01', now: '<1>' }],
+    };
+    const html = renderReport({ ...view, metrics: { ...view.metrics, preregistration } });
+    expect(html).toContain('1,234 rows, sha256 <code>abab');
+    expect(html).toContain('probe &gt; 0.5 &lt;b&gt;at&lt;/b&gt; reveal+1');
+    expect(html).toContain('1 changed after the lock');
+    expect(html).toContain('&lt;1&gt;');
+  });
+
   it('is the golden one, numbers rounded (`vitest -u` after a look in the browser)', async () => {
     const rounded = renderReport(view).replace(/-?\d+\.\d{3,}/g, (number) => String(Number(Number(number).toFixed(2))));
     await expect(rounded.replaceAll('><', '>\n<')).toMatchFileSnapshot('../golden/report/page.html');
