@@ -1,5 +1,6 @@
 import type { Generator } from '../model/open-generator.ts';
 import type { Family } from '../plan/chat/family-type.ts';
+import { promptRenderer } from '../plan/chat/history.ts';
 import { promptMessages, type MessageStyle } from '../plan/chat/messages.ts';
 import type { ChatTemplate } from '../plan/chat/template.ts';
 import type { OpenTokenizer } from '../plan/tokenizer.ts';
@@ -37,12 +38,12 @@ export interface LiveAgentOptions {
  */
 export function createLiveAgent(options: LiveAgentOptions): Agent {
   const { generator, tokenizer, template } = options;
+  const render = promptRenderer(template, options.family, options.style.historyReasoning);
   return async (messages, tools, uniform): Promise<AgentTurn> => {
     const episode = asEpisode(messages, tools);
-    const text = template.render(
+    const text = render(
       promptMessages(episode, episode.turns.length, options.style),
       options.style.toolText === 'native' && tools.length > 0 ? tools : null,
-      true,
     );
     const promptIds = tokenizer.encode(text);
     const room = (generator.info.contextLimit ?? Number.POSITIVE_INFINITY) - promptIds.length;

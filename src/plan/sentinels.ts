@@ -1,9 +1,11 @@
-import { isJsonObject } from '../lib/json.ts';
+import { isJsonArray, isJsonObject } from '../lib/json.ts';
 import type { JsonValue } from '../types.ts';
 
-/** A stretch of one message's text content, UTF-16 units, end-exclusive. */
+/** A stretch of one text of a message, UTF-16 units, end-exclusive. */
 export interface Mark {
   readonly message: number;
+  /** Its content unless said otherwise: another text of it, or the name of its first call. */
+  readonly field?: string;
   readonly start: number;
   readonly end: number;
 }
@@ -29,15 +31,13 @@ export function markedStretches(
   if (marks.length === 0 || base === undefined || marks.length * 2 > PLANE_SIZE) return nothing;
   const marked = [...messages];
   const order = marks.map((mark, index) => ({ ...mark, index })).sort((a, b) => b.start - a.start);
-  for (const { message, start, end, index } of order) {
-    const whole = marked[message];
-    const text = isJsonObject(whole) ? whole.get('content') : undefined;
-    if (!isJsonObject(whole) || typeof text !== 'string') return nothing;
+  for (const { message, field, start, end, index } of order) {
     const [open, close] = [String.fromCodePoint(base + 2 * index), String.fromCodePoint(base + 2 * index + 1)];
-    marked[message] = new Map(whole).set(
-      'content',
-      `${text.slice(0, start)}${open}${text.slice(start, end)}${close}${text.slice(end)}`,
-    );
+    const around = (text: string): string =>
+      `${text.slice(0, start)}${open}${text.slice(start, end)}${close}${text.slice(end)}`;
+    const changed = changeText(marked[message], field, around);
+    if (changed === null) return nothing;
+    marked[message] = changed;
   }
   let rendered: string;
   try {
@@ -63,6 +63,22 @@ export function markedStretches(
   parts.push(rendered.slice(from));
   if (parts.join('') !== plain) return nothing;
   return found.map(({ start, end }) => (start === null || end === null ? null : { start, end }));
+}
+
+/** Path of the first call's name, for `Mark.field`. */
+export const FIRST_CALL = 'tool_calls';
+
+/** The message with one of its texts changed; null where it has none there. */
+function changeText(message: JsonValue, field = 'content', change: (text: string) => string): JsonValue | null {
+  if (!isJsonObject(message)) return null;
+  const value = message.get(field);
+  if (typeof value === 'string') return new Map(message).set(field, change(value));
+  const [call, ...others] = isJsonArray(value) ? value : [];
+  const called = isJsonObject(call) ? call.get('function') : undefined;
+  const name = isJsonObject(called) ? called.get('name') : undefined;
+  if (!isJsonObject(call) || !isJsonObject(called) || typeof name !== 'string') return null;
+  const renamed = new Map(call).set('function', new Map(called).set('name', change(name)));
+  return new Map(message).set(field, [renamed, ...others]);
 }
 
 function holdsPlane(text: string, plane: number): boolean {

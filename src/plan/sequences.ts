@@ -1,6 +1,7 @@
 import { UserError } from '../errors.ts';
 import type { Capture, Episode, Exclusion, JsonValue, Pooling, SequencePlan } from '../types.ts';
 import type { Family } from './chat/family-type.ts';
+import { promptRenderer } from './chat/history.ts';
 import { promptMessages, type MessageStyle } from './chat/messages.ts';
 import type { ChatTemplate } from './chat/template.ts';
 import { type Generated, generatedTurn, sameIds } from './generated.ts';
@@ -98,7 +99,8 @@ export function buildSequences(episode: Episode, setup: ChatSetup): BuiltSequenc
       detail: `${episode.source.file}: row ${episode.source.row}: turn ${turn}: ${detail}`,
     });
   };
-  const render = (messages: readonly JsonValue[]): string => template.render(messages, tools, true);
+  const renderPrompt = promptRenderer(template, family, settings.historyReasoning);
+  const render = (messages: readonly JsonValue[]): string => renderPrompt(messages, tools);
   let callsBefore = 0;
   for (const turn of episode.turns) {
     const callsOfLast = callsBefore;

@@ -39,19 +39,18 @@ export function turnText(turn: Turn): string {
   return [...(turn.content === null || turn.content === '' ? [] : [turn.content]), ...calls].join('\n');
 }
 
+/** The field by which a message carries its reasoning. One that the template does not read is for `all`, which puts it back. */
+function reasoningEntry(turn: Turn, style: MessageStyle): readonly [string, JsonValue | undefined] {
+  const { historyReasoning: mode, reasoningField: field } = style;
+  const carried = mode === 'all' || (mode === 'template' && field !== null);
+  return [field ?? 'reasoning_content', carried && turn.reasoning !== '' ? turn.reasoning : undefined];
+}
+
 function nativeAssistant(turn: Turn, style: MessageStyle): JsonValue {
-  const reasoning =
-    style.reasoningField === null || style.historyReasoning === 'none'
-      ? undefined
-      : turn.reasoning !== ''
-        ? turn.reasoning
-        : style.historyReasoning === 'empty-block'
-          ? '\n'
-          : undefined;
   return map([
     ['role', 'assistant'],
     ['content', turn.content],
-    [style.reasoningField ?? 'reasoning_content', reasoning],
+    reasoningEntry(turn, style),
     [
       'tool_calls',
       turn.calls.length === 0
@@ -108,7 +107,8 @@ export function promptMessages(episode: Episode, upTo: number, style: MessageSty
       asText
         ? map([
             ['role', 'assistant'],
-            ['content', textTurn(turn, style)],
+            ['content', style.toolText === 'tool_code' ? toolCodeText(turn) : turnText(turn)],
+            reasoningEntry(turn, style),
           ])
         : nativeAssistant(turn, style),
     );
@@ -132,13 +132,6 @@ export function promptMessages(episode: Episode, upTo: number, style: MessageSty
   const next = upTo < episode.turns.length ? episode.turns[upTo].before : episode.after;
   for (const message of next) out.push(given(message));
   return out;
-}
-
-function textTurn(turn: Turn, style: MessageStyle): string {
-  const body = style.toolText === 'tool_code' ? toolCodeText(turn) : turnText(turn);
-  return style.historyReasoning === 'all' && turn.reasoning !== ''
-    ? `<think>\n${turn.reasoning}\n</think>\n\n${body}`
-    : body;
 }
 
 /** `name(key=value, …)` in a fenced block: the text protocol of models without a tool format (Gemma 3). */

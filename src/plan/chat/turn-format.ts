@@ -11,6 +11,8 @@ export interface ThinkFormat {
   readonly after: string;
   /** A block is written also where there is nothing in it (models that always think). */
   readonly evenEmpty: boolean;
+  /** A closing marker without an opening one, in text or prompt, is none. */
+  readonly needsOpening?: boolean;
 }
 
 /** One call that was read: where it lies and what it says. */
@@ -153,9 +155,9 @@ function readThink(
   let start = opened ? lead + bare.length : 0;
   // One line end on each side belongs to the format, the rest to the reasoning.
   if (think.open.endsWith('\n') && text[start] === '\n') start += 1;
-  const close = text.indexOf(think.close, start);
+  const unfinished = opened || opensThink(prompt, think);
+  const close = think.needsOpening === true && !unfinished ? -1 : text.indexOf(think.close, start);
   if (close < 0) {
-    const unfinished = opened || opensThink(prompt, think);
     return unfinished && text.slice(start).trim() !== ''
       ? { reasoning: { start, end: text.length }, reasoningClose: null, end: text.length }
       : { reasoning: null, reasoningClose: null, end: unfinished ? text.length : 0 };

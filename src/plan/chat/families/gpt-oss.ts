@@ -94,6 +94,13 @@ const family: Family = {
   name: 'gpt-oss',
   reasoningField: 'thinking',
   rendersCalls: true,
+  historyBlock: {
+    text: (reasoning) => `${START}${ANALYSIS}${reasoning}${END}`,
+    place: 'before header',
+    empties: [],
+    open: '',
+    close: '',
+  },
   write,
   read: (text) => read(text),
 };

@@ -1,7 +1,7 @@
 import { isJsonObject } from '../../../lib/json.ts';
 import type { JsonValue, ToolCall } from '../../../types.ts';
 import { closeAt, foundCall, skipSpace, tryJson, writeParts } from '../call-formats.ts';
-import type { Family } from '../family-type.ts';
+import { type Family, thinkBlock } from '../family-type.ts';
 import { jsonValueEnd } from '../json-scan.ts';
 import { dumpsPython } from '../python-json.ts';
 import { type CallFormat, readTurn, type TurnFormat, writeTurn } from '../turn-format.ts';
@@ -88,25 +88,26 @@ const call: CallFormat = {
   },
 };
 
-const format: TurnFormat = { think: null, calls: { ...call, afterContent: '\n', between: '\n' } };
-const thinkingFormat: TurnFormat = { ...format, think: thinkLines(false) };
+/** Text that only mentions a closing tag is no reasoning. */
+const think = { ...thinkLines(false), needsOpening: true };
+const format: TurnFormat = { think, calls: { ...call, afterContent: '\n', between: '\n' } };
 
 /**
  * Content, then fenced ```tool_code blocks: the text protocol of models without a tool format (Gemma 3, SmolLM2, Llama 3).
  * Logs of such models often hold the calls only in the content: there they are found in it.
  */
 export function toolCodeFamily(name: string, reasoningField: string | null): Family {
-  const own = reasoningField === null ? format : thinkingFormat;
   return {
     name,
     reasoningField,
     rendersCalls: true,
+    historyBlock: thinkBlock(think),
     write(turn, context) {
-      const written = writeTurn(own, turn, context);
+      const written = writeTurn(format, turn, context);
       if (turn.calls.length > 0 || !(turn.content ?? '').includes(OPEN)) return written;
-      const { emission, invalid } = readTurn(own, written.text, context);
+      const { emission, invalid } = readTurn(format, written.text, context);
       return invalid === null ? { ...written, content: emission.content, calls: emission.calls } : written;
     },
-    read: (text, context) => readTurn(own, text, context),
+    read: (text, context) => readTurn(format, text, context),
   };
 }
