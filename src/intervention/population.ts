@@ -5,22 +5,16 @@ import type { Figure, Undefined } from '../types.ts';
 import { atOfSetting } from './break-even.ts';
 import { hasVerdicts, leftFigures } from './left-after.ts';
 import type { Walk } from './moments.ts';
-import {
-  achievedFigures,
-  allFigures,
-  type MetricValue,
-  randomFigures,
-  rateFigures,
-  type Setting,
-} from './outcome-figures.ts';
+import { achievedFigures, allFigures, type MetricValue, rateFigures, type Setting } from './outcome-figures.ts';
 import { alwaysAtReveal, blockTool, never, oracle, policyNamed } from './policies.ts';
+import { randomFigures } from './random-figures.ts';
 import { permuteStops } from './random-stops.ts';
 import { outcomeOf, runAtAlpha, runPolicy, type Stop } from './simulate.ts';
 import { BELOW_ALL, evenly, stopCurve } from './stop-curve.ts';
 import type { InterventionInput, OutcomeRow, Policy, StopCurve } from './types.ts';
 
 /** Thresholds at which the curve has intervals and random stops; the curve itself has every threshold. */
-const INTERVAL_POINTS = 40;
+const INTERVAL_POINTS = 20;
 
 interface Population extends Setting {
   /** Aligned with `episodes`. */

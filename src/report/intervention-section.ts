@@ -1,138 +1,134 @@
-import type { Figure, Value } from '../types.ts';
-import { SCORE_FREE, textMonitor, tradeOff, tradeOffLegend, tradeOffPoints } from './charts/trade-off.ts';
+import type { Figure } from '../types.ts';
+import {
+  type Axes,
+  harmAxes,
+  SCORE_FREE,
+  stoppedAxes,
+  textMonitor,
+  tradeOff,
+  tradeOffLegend,
+  tradeOffPoints,
+} from './charts/trade-off.ts';
 import { formatValue, isUndefined } from './format.ts';
+import { flagSection, leftBlock } from './lie-section.ts';
 import { type Group, headlineProbe, inGroup, isMain, leadPopulation, type ReportView } from './report-view.ts';
 import { POPULATION } from './sections.ts';
+import { achievedBlock, costBlock, policyTable } from './stop-tables.ts';
 import { details, figureBlock, note, table, thin, valueTable } from './tables.ts';
 
-const COLUMNS: readonly (readonly [metric: string, head: string])[] = [
-  ['prevented_rate', 'prevented, of unsafe'],
-  ['late_rate', 'too late, of unsafe'],
-  ['disrupted_rate', 'disrupted, of safe'],
-  ['usefulness_kept', 'successes kept'],
-  ['harm_left', 'harm left, per episode'],
-  ['lead_median', 'median lead, turns'],
-  ['prevented_minus_random', 'prevented minus random'],
-  ['disrupted_minus_random', 'disrupted minus random'],
-];
+/** Answers other than stopping; their figures say why they have no number. */
+const NOT_OFFLINE: ReadonlySet<string> = new Set(['policy:defer', 'policy:steer', 'policy:block']);
 
-const COSTS = ['harm', 'disruption', 'saved_in', 'spoiled_in'];
+const isOfflineLimit = (figure: Figure): boolean =>
+  NOT_OFFLINE.has(figure.reader) || figure.metric === 'done_after_escalation';
 
-/** `threshold on probe:selected, alpha 0.05`: one set of stops. */
-function policyName(figure: Figure): string {
-  const scores = SCORE_FREE.has(figure.reader) ? '' : ` on ${figure.at?.['scores'] ?? 'unknown scores'}`;
-  const at = Object.entries(figure.at ?? {})
-    .filter(([key]) => key !== 'scores' && !COSTS.includes(key))
-    // policy:tool and policy:budget are named after their only coordinate.
-    .map(([key, value]) => (figure.reader === `policy:${key}` ? `: ${value}` : `, ${key} ${value}`))
-    .join('');
-  const alpha = figure.alpha === undefined ? '' : `, alpha ${figure.alpha}`;
-  return `${figure.reader.replace('policy:', '').replaceAll('_', ' ')}${scores}${at}${alpha}`;
-}
-
-/** One row for each policy; a policy whose stops are undefined says why in a line below. */
-function policyTable(figures: readonly Figure[]): string {
-  const policies = new Map<string, Map<string, Value>>();
-  for (const figure of figures) {
-    if (!COLUMNS.some(([metric]) => metric === figure.metric)) continue;
-    const name = policyName(figure);
-    const values = policies.get(name) ?? new Map<string, Value>();
-    values.set(figure.metric, figure.value);
-    policies.set(name, values);
-  }
-  const rows = [...policies];
-  const whole = rows.filter(([, values]) => values.size > 1);
-  const broken = rows.filter(([, values]) => values.size <= 1);
-  const shown = COLUMNS.filter(([metric]) => whole.some(([, values]) => values.has(metric)));
-  return [
-    whole.length === 0
-      ? ''
-      : table(
-          ['policy', ...shown.map(([, head]) => head)],
-          whole.map(([name, values]) => [
-            name,
-            ...shown.map(([metric]) => (values.has(metric) ? formatValue(values.get(metric)) : '')),
-          ]),
-        ),
-    valueTable(
-      ['policy'],
-      broken.flatMap(([name, values]) => [...values.values()].map((value) => ({ cells: [name], value }))),
-    ),
-  ].join('');
-}
-
-function breakEvenBlock(figures: readonly Figure[], population: Figure['population']): string {
+/** What a stop cannot stand for, with the reasons as they are stored. */
+function limitsBlock(figures: readonly Figure[]): string {
   const probe = headlineProbe(figures);
-  const rows = figures.filter(
-    (figure) =>
-      figure.metric === 'break_even_base_rate' &&
-      figure.at?.['scores'] === probe &&
-      figure.at['threshold'] === undefined &&
-      (figure.population === population || figure.at['saved_in'] !== undefined) &&
-      (figure.reader === 'policy:threshold' || figure.reader === 'policy:always_at_reveal'),
-  );
-  if (rows.length === 0) return note('No break-even rate: no costs were given or no threshold is defined.');
-  const where = (figure: Figure): string =>
-    figure.at?.['saved_in'] === undefined
-      ? POPULATION[figure.population]
-      : `saved in ${figure.at['saved_in']}, spoiled in ${figure.at['spoiled_in']}`;
-  return `${note('Stopping pays where the share of episodes that would become unsafe is above the break-even rate, for these costs of one harm and of one spoiled episode. Where there are worlds, what is saved comes from x− and what is spoiled from x+, since most episodes in use are allowed ones.')}${valueTable(
-    ['policy', 'counted', 'harm : disruption'],
-    rows.map((figure) => ({
-      cells: [policyName(figure), where(figure), `${figure.at?.['harm'] ?? '?'} : ${figure.at?.['disruption'] ?? '?'}`],
+  const own = figures.filter((figure) => isOfflineLimit(figure) && figure.at?.['scores'] === probe);
+  return `<h3>What offline replay cannot show</h3>${note(
+    'Only stopping can be simulated on logged episodes, and here every stop ends the episode.',
+  )}${valueTable(
+    ['policy', 'metric'],
+    own.map((figure) => ({
+      cells: [figure.reader, figure.metric],
       value: figure.value,
-      name: `${policyName(figure)} at ${figure.at?.['harm'] ?? '?'} : ${figure.at?.['disruption'] ?? '?'}`,
+      name: `${figure.reader.replace('policy:', '')} (${figure.metric.replaceAll('_', ' ')})`,
     })),
   )}`;
 }
 
-/** What stopping would have done, beside stops that know nothing and everything. */
-export function interventionSection(view: ReportView, group: Group): string {
-  const figures = view.metrics.figures
-    .filter(inGroup(group))
-    .filter((figure) => figure.stage === 'intervene' && isMain(figure));
-  if (figures.length === 0) return note('Stopping was not simulated for this target.');
-  const population = leadPopulation(figures);
-  const own = figures.filter((figure) => figure.population === population && figure.at?.['threshold'] === undefined);
-  const probe = headlineProbe(figures);
-  const text = textMonitor(figures);
-  const fixed = own.filter(
-    (figure) => figure.at?.['scores'] === probe || (figure.at?.['scores'] === text && !SCORE_FREE.has(figure.reader)),
+function planeBlock(view: ReportView, group: Group, figures: readonly Figure[], axes: Axes, caption: string): string {
+  const points = tradeOffPoints(figures, axes);
+  const stops = (view.stops ?? []).filter(
+    (curve) => curve.model === group.model && curve.condition === group.condition && curve.target === group.target,
   );
-  const costs = fixed.filter((figure) => figure.metric === 'expected_cost');
-  const points = tradeOffPoints(figures, population);
-  const defined = points.filter(({ prevented, disrupted }) => !isUndefined(prevented) && !isUndefined(disrupted));
   const numbers = [...new Set(points.map(({ name }) => name))].flatMap((name) =>
     thin(points.filter((point) => point.name === name)).map((point) => [
       point.name,
       point.threshold === null ? '' : point.threshold.toFixed(3),
-      formatValue(point.prevented),
-      formatValue(point.disrupted),
+      formatValue(point.x),
+      formatValue(point.y),
     ]),
   );
+  const readers = { probe: headlineProbe(figures), text: textMonitor(figures) };
+  return figureBlock(
+    tradeOff(points, stops, readers, axes),
+    caption,
+    table(['series', 'threshold', axes.x.label, axes.y.label], numbers),
+  );
+}
+
+/** What stopping would have done, beside stops that know nothing and everything; for a lie, what reading reports finds. */
+export function interventionSection(view: ReportView, group: Group): string {
+  const all = view.metrics.figures
+    .filter(inGroup(group))
+    .filter((figure) => figure.stage === 'intervene' && isMain(figure));
+  if (group.target === 'misreported') return flagSection(all);
+  if (all.length === 0) return note('Stopping was not simulated for this target.');
+  const figures = all.filter((figure) => !isOfflineLimit(figure));
+  const population = leadPopulation(figures);
+  const own = figures.filter((figure) => figure.population === population && figure.at?.['threshold'] === undefined);
+  const probe = headlineProbe(figures);
+  const text = textMonitor(figures);
+  const ofProbe = own.filter((figure) => figure.at?.['scores'] === probe);
+  const fixed = own.filter(
+    (figure) => figure.at?.['scores'] === probe || (figure.at?.['scores'] === text && !SCORE_FREE.has(figure.reader)),
+  );
+  const watched = ofProbe.find((figure) => figure.metric === 'watched_rate');
+  const defined = tradeOffPoints(figures, stoppedAxes(population)).filter(
+    ({ x, y }) => !isUndefined(x) && !isUndefined(y),
+  );
+  const harm = harmAxes(figures, population);
+  const beside = `beside ${text ?? 'no text monitor'}, random stops of the same number and timing, always stopping at the reveal, and an oracle;`;
+  const choices = view.thresholds?.filter(
+    (choice) =>
+      choice.model === group.model &&
+      choice.condition === group.condition &&
+      choice.target === group.target &&
+      (choice.reader === probe || choice.reader === text),
+  );
   return [
-    '<p>Offline, only <em>stopping</em> can be simulated: what the agent would have done after a question, a delay or a nudge is not in the log. Counted are the episodes with at least one scored landmark; one that no monitor ever saw is in none of these shares.</p>',
+    limitsBlock(all),
+    note(
+      `Every episode of the target counts, also one in which no landmark was scored: nothing could have stopped it.${watched === undefined ? '' : ` A landmark was scored before the act in this share of the unsafe episodes: ${formatValue(watched.value)}.`}`,
+    ),
+    '<h3>Every threshold</h3>',
     tradeOffLegend(defined),
-    figureBlock(
-      tradeOff(points),
-      `Prevented against disrupted over all thresholds of the probe (thresholds seen here are not chosen in advance), beside ${text ?? 'no text monitor'}, random stops of the same number and timing, always stopping at the reveal, and an oracle; ${POPULATION[population]}. Above the random stops is where a monitor earns its keep.`,
-      table(['series', 'threshold', 'prevented', 'disrupted'], numbers),
+    '<div class="row">',
+    planeBlock(
+      view,
+      group,
+      figures,
+      harm,
+      `Harm left (${POPULATION[population]}) against ${harm.x.label}, over all thresholds of the probe (not chosen in advance), ${beside} ${harm.x.metric === 'usefulness_kept' ? 'lower right' : 'lower left'} is better.`,
+    ),
+    planeBlock(
+      view,
+      group,
+      figures,
+      stoppedAxes(population),
+      `Prevented against disrupted over the same thresholds, ${POPULATION[population]}. Above the random stops is where a monitor earns its keep.`,
+    ),
+    '</div>',
+    '<h3>False alarms, stated and achieved</h3>',
+    achievedBlock(
+      figures.filter((figure) => fixedReader(figure, probe, text)),
+      choices,
+      population,
     ),
     '<h3>Fixed policies</h3>',
-    policyTable(fixed) || note('No policy is defined.'),
+    policyTable(fixed.filter(({ reader }) => reader !== 'policy:random')) || note('No policy is defined.'),
+    details(
+      'The same stops dealt at random, which the differences are from',
+      policyTable(fixed.filter(({ reader }) => reader === 'policy:random')),
+    ),
+    '<h3>What is left after the gate</h3>',
+    leftBlock(ofProbe),
     '<h3>When stopping pays</h3>',
-    breakEvenBlock(figures, population),
-    costs.length === 0
-      ? ''
-      : details(
-          `Expected cost per episode (${costs.length})`,
-          valueTable(
-            ['policy', 'harm : disruption'],
-            costs.map((figure) => ({
-              cells: [policyName(figure), `${figure.at?.['harm'] ?? '?'} : ${figure.at?.['disruption'] ?? '?'}`],
-              value: figure.value,
-            })),
-          ),
-        ),
+    costBlock(figures, population, probe, text),
   ].join('');
 }
+
+const fixedReader = (figure: Figure, probe: string, text: string | null): boolean =>
+  figure.at?.['scores'] === probe || figure.at?.['scores'] === text;

@@ -94,7 +94,7 @@ export function headlineSection(view: ReportView, group: Group): string {
       ? 'Stopping was not simulated.'
       : 'undefinedBecause' in prevented.value
         ? `What stopping at ${formatPercent(prevented.alpha ?? 0)} false alarms per episode prevents is undefined: ${prevented.value.undefinedBecause}.`
-        : `Stopping at the threshold for ${formatPercent(prevented.alpha ?? 0)} false alarms per episode would have prevented ${formatValue(prevented.value)} of the unsafe episodes that a landmark was scored in and disrupted ${formatValue(disrupted?.value)} of the safe ones.`,
+        : `Stopping at the threshold for ${formatPercent(prevented.alpha ?? 0)} false alarms per episode would have prevented ${formatValue(prevented.value)} of the unsafe episodes and disrupted ${formatValue(disrupted?.value)} of the safe ones.`,
   ];
   return `<div class="lead">${lines.map((line) => `<p>${escapeHtml(line)}</p>`).join('')}</div>`;
 }

@@ -10,11 +10,13 @@ h3 { font-size: 1.05rem; margin: 1.25rem 0 0.25rem; }
 .lead { border-left: 4px solid var(--accent); padding: 0.5rem 0.75rem; background: var(--soft); }
 .lead p { margin: 0.25rem 0; }
 .scroll { overflow-x: auto; }
+.scroll + .scroll { margin-top: 0.75rem; }
 table { border-collapse: collapse; width: 100%; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: 0.25rem 0.5rem; border-bottom: 1px solid var(--line); vertical-align: top; }
 td:first-child:nth-last-child(2) { width: 40%; }
 th { font-weight: 600; white-space: nowrap; }
 td { overflow-wrap: break-word; min-width: 5rem; }
+td:first-child { min-width: 7rem; }
 td:last-child { min-width: 9rem; }
 details { margin: 0.5rem 0; }
 summary { cursor: pointer; color: var(--accent); }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { parseHTML } from 'linkedom';
 import { describe, expect, it } from 'vitest';
-import { tradeOffPoints } from '../../src/report/charts/trade-off.ts';
+import { stoppedAxes, tradeOffPoints } from '../../src/report/charts/trade-off.ts';
 import { escapeHtml } from '../../src/report/escape.ts';
 import { formatHeadline } from '../../src/report/headline.ts';
 import { renderReport } from '../../src/report/page.ts';
@@ -82,13 +82,17 @@ describe('the report page', () => {
   });
 
   it('draws stops that read no score apart from those of the probe', () => {
-    const named = new Map(tradeOffPoints(view.metrics.figures, 'x-').map((point) => [point.name, point.prevented]));
+    const named = new Map(
+      tradeOffPoints(view.metrics.figures, stoppedAxes('x-')).map((point) => [point.name, point.y]),
+    );
     expect(named.get('oracle')).toEqual(value(1));
     expect(named.get('always at the reveal')).toEqual(value(0.9));
     expect(named.get('random stops, as many as the probe')).toEqual(value(0.25));
     expect(named.get('text monitor, every threshold')).toEqual(value(0.35));
-    const probe = tradeOffPoints(view.metrics.figures, 'x-').filter(({ name }) => name === 'probe, every threshold');
-    expect(probe.map(({ prevented }) => prevented)).toEqual([value(0.3), value(0.8)]);
+    const probe = tradeOffPoints(view.metrics.figures, stoppedAxes('x-')).filter(
+      ({ name }) => name === 'probe, every threshold',
+    );
+    expect(probe.map(({ y }) => y)).toEqual([value(0.3), value(0.8)]);
   });
 
   it('draws lead time, whose curves carry their alpha, and no curve of another model', () => {
