@@ -256,6 +256,8 @@ export interface Verification {
   readonly models: readonly ModelAgreement[];
   /** Recorded positions whose name is none of ours, by name: nothing to compare with. */
   readonly notCompared: Readonly<Record<string, number>>;
+  /** Logged generated ids that are those of the turn as its family writes it. Only for information: the logged ones are used. */
+  readonly reconstruction: Agreement;
 }
 
 /** Byte pair or unigram tokenizer of a model folder. Ids are those of Python's `tokenizers`. */

@@ -5,7 +5,7 @@ import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { loadConfig, type Flags } from '../config/load.ts';
 import { loadMapping } from '../config/mapping.ts';
-import type { Mapping } from '../config/mapping-fields.ts';
+import { type Mapping, positionsOf } from '../config/mapping-fields.ts';
 import type { Config } from '../config/schema.ts';
 import { checkClasses } from '../dataset/check.ts';
 import { hashSource } from '../dataset/hash-source.ts';
@@ -13,12 +13,11 @@ import { checkSource, type DatasetSource, readEpisodesInOrder, readMetas, type R
 import { selectEpisodes } from '../dataset/select.ts';
 import { assignGroups, groupNames } from '../dataset/split.ts';
 import { inspectForPlan } from '../model/inspect-model.ts';
-import { findFamily } from '../plan/chat/family.ts';
-import { openTemplate } from '../plan/chat/template.ts';
-import { type ChatSetup, endOfTurn } from '../plan/sequences.ts';
+import type { ChatSetup } from '../plan/sequences.ts';
 import { openTokenizer } from '../plan/tokenizer.ts';
 import { openRun, type RunFolder, type RunKey } from '../store/run-folder.ts';
 import type { Episode, EpisodeMeta, Exclusion, ModelInfo, Tap } from '../types.ts';
+import { openChat } from './chat-setup.ts';
 import type { PipelineContext } from './context.ts';
 import { resolveTaps } from './taps.ts';
 
@@ -144,25 +143,18 @@ export async function openPipeline(
   for (const warning of modelWarnings) context.progress.note(`warning: ${warning}`);
   const taps = resolveTaps(config.capture, info.blocks);
   const tokenizer = await openTokenizer(config.model.folder, info.vocabularySize > 0 ? info.vocabularySize : null);
-  const template = await openTemplate(
-    config.model.folder,
-    tokenizer.specialTokens,
-    config.replay.templateKwargs,
-    config.replay.date,
-  );
-  for (const warning of template.warnings) context.progress.note(`warning: ${warning}`);
   const limits = [info.contextLimit, config.replay.context.limit].filter((limit) => limit !== null);
-  const chat: ChatSetup = {
+  const chat = await openChat({
+    folder: config.model.folder,
     tokenizer,
-    template,
-    family: findFamily(template.text, config.replay, config.model.folder),
     settings: config.replay,
     contextLimit: limits.length === 0 ? null : Math.min(...limits),
     positions: config.capture.positions,
     pooling: config.capture.pooling,
-    recorded: { origin: mapping.positions.origin, from: mapping.positions.from },
-    endOfTurn: endOfTurn(template, tokenizer),
-  };
+    recordedBy: (model) => positionsOf(mapping, model),
+  });
+  const { template } = chat;
+  for (const warning of template.warnings) context.progress.note(`warning: ${warning}`);
   const split = splitConfig(config);
   const key: RunKey = {
     extraction: {

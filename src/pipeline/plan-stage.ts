@@ -1,11 +1,13 @@
-import { MismatchError } from '../errors.ts';
 import { buildSequences } from '../plan/sequences.ts';
 import { commonPrefix } from '../lib/token-order.ts';
 import { countTokens } from '../plan/trie.ts';
+import { createVerifier } from '../plan/verify.ts';
 import { type PlanFile, type PlanShardInfo, readPlan, writePlan, writePlanShard } from '../store/plan-shards.ts';
-import type { Exclusion, SequencePlan } from '../types.ts';
+import type { Episode, Exclusion, SequencePlan, Verification } from '../types.ts';
+import { belowLimit, disagreementError, formatVerification } from './agreement.ts';
 import type { PipelineContext } from './context.ts';
 import type { OpenedRun } from './open-run.ts';
+import { trySettings } from './try-settings.ts';
 
 /**
  * Distinct tokens of one shard: the unit of resuming, so a few minutes of work at most. Episodes are not split, and
@@ -22,10 +24,12 @@ export async function planStage(run: OpenedRun, context: PipelineContext): Promi
   progress.start('plan', run.metas.length, 'episodes');
   const shards: PlanShardInfo[] = [];
   const exclusions: Exclusion[] = [];
-  const tally = { episodes: 0, turns: 0, naive: 0, truncated: 0, checked: 0, agreed: 0 };
+  const tally = { episodes: 0, turns: 0, naive: 0, truncated: 0 };
   const idsFrom: Record<string, number> = {};
   const positions: Record<string, number> = {};
   const straddling: Record<string, number> = {};
+  const verifier = createVerifier(run.chat.tokenizer);
+  const samples: Samples = new Map();
   let root: Int32Array | null = null;
   let rootLength = Number.POSITIVE_INFINITY;
   let pending: SequencePlan[] = [];
@@ -55,8 +59,8 @@ export async function planStage(run: OpenedRun, context: PipelineContext): Promi
     const built = buildSequences(episode, run.chat);
     exclusions.push(...built.exclusions);
     tally.episodes += 1;
-    tally.checked += built.checked.turns;
-    tally.agreed += built.checked.agreed;
+    const agrees = verifier.add(episode, built.facts, run.chat.recordedBy(episode.model));
+    if (agrees !== null) keepSample(samples, episode, agrees);
     for (const sequence of built.sequences) {
       if (root === null) root = sequence.ids;
       rootLength = Math.min(rootLength, commonPrefix(root, sequence.ids));
@@ -79,7 +83,8 @@ export async function planStage(run: OpenedRun, context: PipelineContext): Promi
   }
   await flush();
   progress.end();
-  checkAgreement(run, tally);
+  const verification = verifier.result();
+  await checkAgreement(run, verification, samples, context);
   const rootTokens = Number.isFinite(rootLength) ? rootLength : 0;
   const plan: PlanFile = {
     schemaVersion: 1,
@@ -94,7 +99,7 @@ export async function planStage(run: OpenedRun, context: PipelineContext): Promi
     idsFrom,
     positions,
     straddling,
-    verification: { checkedTurns: tally.checked, agreedTurns: tally.agreed },
+    verification,
     taps: run.taps,
     exclusions,
     shards,
@@ -103,16 +108,35 @@ export async function planStage(run: OpenedRun, context: PipelineContext): Promi
   return plan;
 }
 
-/**
- * Ids that are not those the model saw make every position wrong, silently.
- * @throws MismatchError (78) when fewer logged prompts and generations agree with ours than the configuration wants
- */
-function checkAgreement(
-  { config }: OpenedRun,
-  { checked, agreed }: { readonly checked: number; readonly agreed: number },
-): void {
-  if (checked === 0 || agreed / checked >= config.replay.minAgreement) return;
-  throw new MismatchError(
-    `replay.minAgreement: expected ${config.replay.minAgreement * 100} % of the logged prompts and generations to agree with ours, got ${agreed} of ${checked}. Check the template, replay.historyReasoning, replay.templateKwargs and replay.date, or lower it`,
-  );
+/** Episodes on which other settings would be tried, by model: those that disagree and some that do not. */
+type Samples = Map<string, { readonly agree: Episode[]; readonly disagree: Episode[] }>;
+const SAMPLE = { agree: 2, disagree: 6 };
+
+function keepSample(samples: Samples, episode: Episode, agrees: boolean): void {
+  const kept = samples.get(episode.model) ?? { agree: [], disagree: [] };
+  samples.set(episode.model, kept);
+  const side = agrees ? 'agree' : 'disagree';
+  if (kept[side].length < SAMPLE[side]) kept[side].push(episode);
+}
+
+/** @throws MismatchError (78) when the log agrees with ours less than the configuration wants, with what would agree better */
+async function checkAgreement(
+  { config, chat, folder }: OpenedRun,
+  verification: Verification,
+  samples: Samples,
+  { progress }: PipelineContext,
+): Promise<void> {
+  const minimum = config.replay.minAgreement;
+  const worst = belowLimit(verification, minimum);
+  if (worst === null) {
+    await folder.note('verification', verification);
+    return;
+  }
+  for (const line of formatVerification(verification)) progress.note(line);
+  const { agree, disagree } = samples.get(worst.model) ?? { agree: [], disagree: [] };
+  const trials = await trySettings(config.model.folder, chat, [...disagree, ...agree]);
+  for (const { setting, agreed, checked } of [trials.configured, ...trials.better])
+    progress.note(`on a sample: ${setting}: ${agreed} of ${checked} turns agree`);
+  await folder.note('verification', { ...verification, trials });
+  throw disagreementError(worst, minimum, trials);
 }

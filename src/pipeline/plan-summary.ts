@@ -1,4 +1,5 @@
 import type { Exclusion } from '../types.ts';
+import { formatVerification } from './agreement.ts';
 import type { RunResult } from './run.ts';
 
 const big = (value: number): string => value.toLocaleString('en');
@@ -38,9 +39,7 @@ export function formatPlan({ plan, cost }: Pick<RunResult, 'plan' | 'cost'>): st
     `generated ids: ${Object.entries(plan.idsFrom)
       .map(([from, count]) => `${from} ${big(count)}`)
       .join(', ')}`,
-    plan.verification.checkedTurns === 0
-      ? 'ids: the log has neither token ids nor counts to check against'
-      : `ids: ${big(plan.verification.agreedTurns)} of ${big(plan.verification.checkedTurns)} logged prompts and generations agree with ours`,
+    ...formatVerification(plan.verification),
     'positions:',
     ...Object.entries(plan.positions).map(
       ([name, count]) =>

@@ -1,14 +1,17 @@
 import { UserError } from '../errors.ts';
-import type { Capture, Episode, Exclusion, JsonValue, Pooling, SequencePlan } from '../types.ts';
+import type { Capture, Episode, Exclusion, Pooling, SequencePlan } from '../types.ts';
 import type { Family } from './chat/family-type.ts';
 import { promptRenderer } from './chat/history.ts';
-import { promptMessages, type MessageStyle } from './chat/messages.ts';
+import type { MessageStyle } from './chat/messages.ts';
 import type { ChatTemplate } from './chat/template.ts';
-import { type Generated, generatedTurn, sameIds } from './generated.ts';
+import { type Generated, generatedTurn } from './generated.ts';
 import { observationMarks, observationTokens } from './observations.ts';
 import { generatedPositions } from './positions.ts';
+import { PromptError, type PromptOptions, type TurnPrompt, turnPrompt } from './prompts.ts';
+import { type RecordedOrigin, recordedIndex } from './recorded.ts';
 import type { ReplaySettings } from './settings.ts';
 import type { OpenTokenizer } from './tokenizer.ts';
+import type { TurnFacts } from './verify.ts';
 
 export interface ChatSetup {
   readonly tokenizer: OpenTokenizer;
@@ -20,8 +23,8 @@ export interface ChatSetup {
   /** Positions wanted, by name (DESIGN.md section 2). */
   readonly positions: readonly string[];
   readonly pooling: Pooling;
-  /** How recorded positions count (mapping). */
-  readonly recorded: { readonly origin: 'sequence' | 'prompt' | 'generation' | 'transcript'; readonly from: 0 | 1 };
+  /** How the recorded positions of a model's episodes count (mapping). */
+  readonly recordedBy: (model: string) => RecordedOrigin;
   /** Text that ends a turn, with its control token: found once by `endOfTurn`. */
   readonly endOfTurn: string;
 }
@@ -29,8 +32,8 @@ export interface ChatSetup {
 export interface BuiltSequences {
   readonly sequences: readonly SequencePlan[];
   readonly exclusions: readonly Exclusion[];
-  /** Turns whose re-rendered ids were compared with logged ones, and how many agreed. */
-  readonly checked: { readonly turns: number; readonly agreed: number };
+  /** Of every turn that has ids, for comparison with what its log says (verify.ts). */
+  readonly facts: readonly TurnFacts[];
 }
 
 /** Stands where a field's text was: a private-use character no log holds and no template touches. */
@@ -70,20 +73,28 @@ const CUT_STEP = 2048;
  * A turn without the field lacks the position; a turn that cannot be rendered is excluded with the template's reason.
  * @throws UserError (2) when the context policy is `error` and a sequence is too long
  */
-export function buildSequences(episode: Episode, setup: ChatSetup): BuiltSequences {
+export function buildSequences(logged: Episode, setup: ChatSetup): BuiltSequences {
   const { tokenizer, template, family, settings } = setup;
+  const episode = settings.tools === 'none' ? { ...logged, tools: [] } : logged;
+  const origin = setup.recordedBy(episode.model);
   const style: MessageStyle = {
     toolText: settings.toolText,
     historyReasoning: settings.historyReasoning,
     reasoningField: family.reasoningField,
+    argumentsAsText: settings.stack === 'harmony',
   };
   const exclusions: Exclusion[] = [];
   const sequences: SequencePlan[] = [];
-  const checked = { turns: 0, agreed: 0 };
+  const facts: TurnFacts[] = [];
   const wanted = new Set(setup.positions.map(plainName));
   const native = settings.toolText === 'native';
   const tools = native && episode.tools.length > 0 ? episode.tools : null;
-  if (native && !family.rendersCalls && episode.turns.some((turn) => turn.calls.length > 0)) {
+  if (
+    settings.stack !== 'raw' &&
+    native &&
+    !family.rendersCalls &&
+    episode.turns.some((turn) => turn.calls.length > 0)
+  ) {
     throw new UserError(
       `${episode.source.file}: row ${episode.source.row}: expected calls within the content, as ${template.path} knows no tools, got ${episode.turns.reduce((sum, turn) => sum + turn.calls.length, 0)} apart from it. Set replay.toolText to json-tags or tool_code`,
     );
@@ -99,30 +110,32 @@ export function buildSequences(episode: Episode, setup: ChatSetup): BuiltSequenc
       detail: `${episode.source.file}: row ${episode.source.row}: turn ${turn}: ${detail}`,
     });
   };
-  const renderPrompt = promptRenderer(template, family, settings.historyReasoning);
-  const render = (messages: readonly JsonValue[]): string => renderPrompt(messages, tools);
+  const { stack } = settings;
+  const prompting: PromptOptions = {
+    tokenizer,
+    template,
+    style,
+    tools,
+    render:
+      stack === 'raw'
+        ? null
+        : stack === 'harmony'
+          ? (messages, schemas) => template.render(messages, schemas, true)
+          : promptRenderer(template, family, settings.historyReasoning),
+  };
   let callsBefore = 0;
   for (const turn of episode.turns) {
     const callsOfLast = callsBefore;
     callsBefore = turn.calls.length;
-    const messages = promptMessages(episode, turn.index, style);
-    let text: string;
+    let prompt: TurnPrompt;
     try {
-      text = render(messages);
+      prompt = turnPrompt(episode, turn, prompting);
     } catch (error) {
-      exclude(turn.index, 'template_error', `the chat template cannot render it: ${(error as Error).message}`);
+      if (!(error instanceof PromptError)) throw error;
+      exclude(turn.index, error.reason, error.message);
       continue;
     }
-    const renderedIds = tokenizer.encode(text);
-    let promptIds = renderedIds;
-    if (turn.promptIds !== null) {
-      promptIds = Int32Array.from(turn.promptIds);
-      checked.turns += 1;
-      if (sameIds(promptIds, renderedIds)) checked.agreed += 1;
-    } else if (turn.promptTokens !== null) {
-      checked.turns += 1;
-      if (turn.promptTokens === renderedIds.length) checked.agreed += 1;
-    }
+    const { ids: promptIds, text, source } = prompt;
     const written = family.write(turn, { prompt: text, endOfTurn: setup.endOfTurn });
     let made: Generated;
     try {
@@ -132,10 +145,6 @@ export function buildSequences(episode: Episode, setup: ChatSetup): BuiltSequenc
       continue;
     }
     const { ids: generated, idsFrom } = made;
-    if (made.checked !== null) {
-      checked.turns += 1;
-      if (made.checked) checked.agreed += 1;
-    }
     const ids = new Int32Array(promptIds.length + generated.length);
     ids.set(promptIds, 0);
     ids.set(generated, promptIds.length);
@@ -143,10 +152,20 @@ export function buildSequences(episode: Episode, setup: ChatSetup): BuiltSequenc
       made.emission.calls.length === 0 && turn.calls.length === 0 && turn.index === episode.turns.length - 1;
     const found = generatedPositions(made.tokens, promptIds.length, isReport);
     found.set('prompt_end', { start: promptIds.length - 1, end: promptIds.length, straddles: false });
+    facts.push({
+      turn: turn.index,
+      rendered: prompt.rendered,
+      ids,
+      promptLength: promptIds.length,
+      positions: new Map([
+        ...Array.from(found, ([name, span]) => [name, span.start] as const),
+        ['turn_end', ids.length - 1],
+      ]),
+      reconstructed: made.checked,
+    });
     for (const [name, index] of Object.entries(turn.recordedPositions)) {
-      const { origin, from } = setup.recorded;
-      const at = index - from + (origin === 'generation' ? promptIds.length : 0);
-      if (at < ids.length) found.set(`recorded:${name}`, { start: at, end: at + 1, straddles: false });
+      const at = recordedIndex(index, origin, promptIds.length);
+      if (at >= 0 && at < ids.length) found.set(`recorded:${name}`, { start: at, end: at + 1, straddles: false });
     }
     let captures: Capture[] = [];
     for (const [name, span] of found) {
@@ -158,9 +177,9 @@ export function buildSequences(episode: Episode, setup: ChatSetup): BuiltSequenc
           pooling: span.end - span.start > 1 || name.startsWith('span:') ? setup.pooling : 'none',
         });
     }
-    if (wanted.has('observation_end') && turn.index > 0) {
-      const marks = observationMarks(messages, episode, turn.index - 1, callsOfLast, settings.toolText);
-      const last = observationTokens(tokenizer, { messages, text, ids: promptIds, render }, marks.slice(-1))[0];
+    if (wanted.has('observation_end') && turn.index > 0 && source !== null) {
+      const marks = observationMarks(source.messages, episode, turn.index - 1, callsOfLast, settings.toolText);
+      const last = observationTokens(tokenizer, { ...source, text, ids: promptIds }, marks.slice(-1))[0];
       if (last)
         captures.push({
           turn: turn.index - 1,
@@ -208,5 +227,5 @@ export function buildSequences(episode: Episode, setup: ChatSetup): BuiltSequenc
       cut,
     });
   }
-  return { sequences, exclusions, checked };
+  return { sequences, exclusions, facts };
 }

@@ -6,7 +6,7 @@ import { removeOrphans, writeFileAtomic, writeJsonAtomic } from '../lib/atomic-w
 import { sha256File, sha256Parts } from '../lib/content-hash.ts';
 import { parseOrNothing, readTextIfThere } from '../lib/read-text.ts';
 import { encodeSafetensors, readSafetensorsHeader, readTensorBytes } from '../lib/safetensors.ts';
-import type { Exclusion, SequencePlan } from '../types.ts';
+import type { Exclusion, SequencePlan, Verification } from '../types.ts';
 
 /** One unit of extraction: sequences that share prefixes, replayed together. */
 export interface PlanShardInfo {
@@ -32,7 +32,7 @@ export interface PlanFile {
   readonly idsFrom: Readonly<Record<string, number>>;
   readonly positions: Readonly<Record<string, number>>;
   readonly straddling: Readonly<Record<string, number>>;
-  readonly verification: { readonly checkedTurns: number; readonly agreedTurns: number };
+  readonly verification: Verification;
   readonly taps: readonly string[];
   readonly exclusions: readonly Exclusion[];
   readonly shards: readonly PlanShardInfo[];

@@ -20,6 +20,7 @@ import { finished, writeTables } from '../../src/pipeline/rollout-tables.ts';
 import { findFamily } from '../../src/plan/chat/family.ts';
 import { dumpsPython } from '../../src/plan/chat/python-json.ts';
 import { openTemplate } from '../../src/plan/chat/template.ts';
+import { createVerifier } from '../../src/plan/verify.ts';
 import { buildSequences, endOfTurn, type ChatSetup } from '../../src/plan/sequences.ts';
 import { openTokenizer } from '../../src/plan/tokenizer.ts';
 import type { Agent, Episode } from '../../src/types.ts';
@@ -68,7 +69,7 @@ beforeAll(async () => {
     contextLimit: null,
     positions: ['prompt_end', ...POSITIONS, ...['prompt_end', ...POSITIONS].map((name) => `recorded:${name}`)],
     pooling: 'none',
-    recorded: { origin: 'sequence', from: 0 },
+    recordedBy: () => ({ origin: 'sequence', from: 0 }),
     endOfTurn: format.endOfTurn,
   };
   generator = await openGenerator({ folder: FOLDER, taps: TAPS, threads: 1, keep: 2 });
@@ -170,7 +171,8 @@ describe('replay of rolled-out episodes', () => {
     for (const episode of episodes) {
       const built = buildSequences(episode, chat);
       expect(built.exclusions).toEqual([]);
-      expect(built.checked.agreed).toBe(built.checked.turns);
+      expect(built.facts.every((fact) => fact.reconstructed !== false)).toBe(true);
+      expect(createVerifier(format.tokenizer).add(episode, built.facts, chat.recordedBy(''))).toBe(true);
       expect(built.sequences).toHaveLength(episode.turns.length);
       for (const sequence of built.sequences) {
         const now = live[turns];

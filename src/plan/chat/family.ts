@@ -44,10 +44,12 @@ export function findFamily(
   settings: Pick<ReplaySettings, 'toolText' | 'stack'>,
   file: string,
 ): Family {
-  if (settings.stack !== 'hf-template') {
-    throw new UserError(
-      `replay.stack: expected hf-template, got ${settings.stack}. Other stacks are not supported yet`,
-    );
+  if (settings.stack === 'harmony') {
+    if (settings.toolText !== 'native')
+      throw new UserError(
+        `replay.toolText: expected native with replay.stack: harmony, got ${settings.toolText}. Harmony renders tools itself`,
+      );
+    return gptOss.family(template);
   }
   const reasoningField = template.includes('<think>') ? 'reasoning_content' : null;
   if (settings.toolText === 'json-tags')

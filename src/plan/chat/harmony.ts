@@ -1,5 +1,4 @@
 import { UserError } from '../../errors.ts';
-import { sha256 } from '../../lib/content-hash.ts';
 import { isJsonArray, isJsonObject } from '../../lib/json.ts';
 import type { JsonObject, JsonValue } from '../../types.ts';
 import { harmonyTool, toolsSection } from './harmony-tools.ts';
@@ -80,11 +79,6 @@ export function harmonyOptions(
     validChannels: channels,
     systemAs: text('system_as', 'developer', ['developer', 'system']) as HarmonyOptions['systemAs'],
   };
-}
-
-/** Tells apart what the library would render otherwise. */
-export function harmonyHash(options: HarmonyOptions): string {
-  return sha256(`${HARMONY_VERSION}\n${JSON.stringify(options)}`);
 }
 
 /** Text of a chat message's content, part by part: parts are encoded one by one. */

@@ -10,6 +10,8 @@ export interface MessageStyle {
   readonly historyReasoning: ReplaySettings['historyReasoning'];
   /** Field the template reads reasoning from: reasoning_content, thinking, reasoning; null = none. */
   readonly reasoningField: string | null;
+  /** Arguments as the model wrote them, where the log has that text (harmony prints it as it is). */
+  readonly argumentsAsText?: boolean;
 }
 
 const map = (entries: readonly (readonly [string, JsonValue | undefined])[]): JsonValue =>
@@ -63,7 +65,12 @@ function nativeAssistant(turn: Turn, style: MessageStyle): JsonValue {
                 'function',
                 map([
                   ['name', call.name],
-                  ['arguments', call.arguments ?? call.argumentsText ?? null],
+                  [
+                    'arguments',
+                    style.argumentsAsText === true
+                      ? (call.argumentsText ?? call.arguments)
+                      : (call.arguments ?? call.argumentsText ?? null),
+                  ],
                 ]),
               ],
             ]),

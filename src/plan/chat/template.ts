@@ -5,6 +5,7 @@ import { DataError } from '../../errors.ts';
 import { sha256 } from '../../lib/content-hash.ts';
 import { fromPlain } from '../../lib/json.ts';
 import type { JsonValue } from '../../types.ts';
+import type { OpenTokenizer } from '../tokenizer.ts';
 import { TRIAL_LIMITS } from './jinja/budget.ts';
 import { probeTemplate } from './probe-template.ts';
 import { type CompiledTemplate, compileTemplate } from './python-jinja.ts';
@@ -21,6 +22,12 @@ export interface ChatTemplate {
    * @throws PythonError with Python's own reason, or TemplateLimitError (the caller quarantines that row)
    */
   render(messages: readonly JsonValue[], tools: readonly JsonValue[] | null, addGenerationPrompt: boolean): string;
+  /** Ids of a prompt, where they are not those of its text as a whole (harmony: text that reads like a control token is text). */
+  readonly encode?: (
+    tokenizer: OpenTokenizer,
+    messages: readonly JsonValue[],
+    tools: readonly JsonValue[] | null,
+  ) => Int32Array;
 }
 
 export interface TemplateOptions {

@@ -58,7 +58,7 @@ export function chatSetup(tokenizer: OpenTokenizer, template: ChatTemplate, posi
     contextLimit: null,
     positions,
     pooling: 'none',
-    recorded: { origin: 'sequence', from: 0 },
+    recordedBy: () => ({ origin: 'sequence', from: 0 }),
     endOfTurn: endOfTurn(template, tokenizer),
   };
 }
