@@ -10,7 +10,7 @@ import type { Figure, Value } from '../types.ts';
 import { drawCache } from './auroc-figures.ts';
 import { inPopulation, landmarkRows } from './landmarks.ts';
 import { keysOf } from './readers.ts';
-import { scorer } from './search.ts';
+import { fitBothClasses, scorer } from './search.ts';
 import type { FitProblem, ForecastInput, LandmarkSpec, Population } from './types.ts';
 
 export interface AdversarialInput {
@@ -48,7 +48,7 @@ export async function splitAurocs({ input, spec, population, tap }: AdversarialI
       };
     }),
   ).flat();
-  const readers = await input.fit(x, problems);
+  const readers = await fitBothClasses(x, problems, input.fit);
   const { codes, count } = distinctCodes(groups);
   const draws = drawCache(input.bootstrapDraws, input.seed)(count);
   return Array.from({ length: folding.folds }, (_, fold): Figure => {

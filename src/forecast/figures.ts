@@ -35,6 +35,10 @@
  * | `null_max_auroc` | mean, 2.5 and 97.5 % points of the largest AUROC under permuted outcomes | permutations |
  * | `selectivity` | largest AUROC of the search minus its mean under permuted outcomes | permutations |
  * | `auroc_transfer`, `transfer_lift` | trained on `at.train`, tested on `at.test` (values of `at.by`); lift over ½ | rows |
+ * | `leaks` | leaks of kind `at.leak`; what proves the run wrong stops it, a telling word is named in `at.detail` | rows or episodes |
+ * | `looser_duplicates` | tasks equal but for names and numbers that lie in different folds; reported only | episodes |
+ * | `states_identical` | share of states of matched worlds before their first differing token that are bit for bit equal | states |
+ * | `states_difference` | the largest difference between two such states, ‖x − y‖ / ‖x‖; more than rounding stops the run | states |
  * | `split_auroc` | adversarial validation: telling the rows of a fold from the rest; ½ is good | rows |
  * | `flag_precision`, `flag_recall` | of the `at.budget` share of episodes with the highest scores (outcome targets) | episodes |
  *

@@ -12,8 +12,7 @@ export type LeakName =
   | 'duplicate_across_folds'
   | 'twin_across_folds'
   | 'position_after_act'
-  | 'label_in_text'
-  | 'states_differ_before_fact';
+  | 'label_in_text';
 
 export interface Leak {
   readonly name: LeakName;
@@ -177,21 +176,39 @@ export function textLeaks(
   return leaks;
 }
 
-/** Matched worlds at a place before the first differing token: their states must be bit for bit the same. */
-export function stateLeaks(
-  pairs: readonly { readonly a: string; readonly b: string; readonly x: Float32Array; readonly y: Float32Array }[],
-): readonly Leak[] {
-  const differing = pairs.filter(({ x, y }) => x.length !== y.length || x.some((value, i) => value !== y[i]));
-  if (differing.length === 0) return [];
-  const { a, b } = differing[0];
-  return [
-    {
-      name: 'states_differ_before_fact',
-      detail: `${differing.length} of ${pairs.length} pairs differ before their first differing token, for example ${a} and ${b}: the replay is wrong`,
-      episodes: differing.flatMap((pair) => [pair.a, pair.b]).slice(0, MAX_EXAMPLES),
-      count: differing.length,
-    },
-  ];
+/** States of two matched worlds at a place before their first differing token. */
+export interface StatePair {
+  readonly a: string;
+  readonly b: string;
+  readonly x: Float32Array;
+  readonly y: Float32Array;
+}
+
+/**
+ * How far such states differ: ‖x − y‖ / ‖x‖, infinite for different lengths.
+ * @returns pairs that are bit for bit equal, the largest difference, and its index where it is more than `tolerance`
+ */
+export function comparedStates(
+  pairs: readonly StatePair[],
+  tolerance: number,
+): { readonly identical: number; readonly largest: number; readonly worst: number | null } {
+  let [identical, largest] = [0, 0];
+  let worst: number | null = null;
+  pairs.forEach(({ x, y }, i) => {
+    let [difference, norm] = [0, 0];
+    for (let j = 0; j < x.length; j += 1) {
+      difference += (x[j] - y[j]) ** 2;
+      norm += x[j] ** 2;
+    }
+    const relative =
+      x.length !== y.length || Number.isNaN(difference) ? Infinity : difference && Math.sqrt(difference / norm);
+    if (relative === 0) identical += 1;
+    if (relative > largest) {
+      largest = relative;
+      if (relative > tolerance) worst = i;
+    }
+  });
+  return { identical, largest, worst };
 }
 
 /**

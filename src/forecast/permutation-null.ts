@@ -29,6 +29,9 @@ export interface NullInput {
   readonly gemm?: Gemm;
 }
 
+/** Permutations that the contract asks for; a figure of fewer says so in `at.contract`. */
+export const MIN_PERMUTATIONS = 1000;
+
 const RIDGES = [1, 100] as const;
 
 export async function permutationNull(task: NullInput): Promise<readonly Figure[]> {
@@ -61,7 +64,7 @@ export async function permutationNull(task: NullInput): Promise<readonly Figure[
     model: input.model,
     ...(input.split ? { split: input.split } : {}),
     ...(input.horizon === null ? {} : { horizon: input.horizon }),
-    at: { estimator: 'ridge', ...at },
+    at: { estimator: 'ridge', ...(permutations < MIN_PERMUTATIONS ? { contract: MIN_PERMUTATIONS } : {}), ...at },
   });
   const metrics = ['p_value', 'p_value_bonferroni', 'selectivity', 'null_max_auroc'];
   const nothing = (why: string): readonly Figure[] =>

@@ -117,7 +117,7 @@ export async function searchTap(
 }
 
 /** Only training sets that hold both classes reach the fitter; the others are undefined without asking. */
-async function fitBothClasses(
+export async function fitBothClasses(
   x: FeatureMatrix,
   problems: readonly FitProblem[],
   fit: FitReaders,

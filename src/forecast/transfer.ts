@@ -114,26 +114,6 @@ function overHalf(value: Value): Value {
 }
 
 /**
- * Models whose readers may be compared: those of the most common width. Others are refused by name.
- * @param widths model → width of its residual stream
- */
-export function equalWidths(widths: ReadonlyMap<string, number>): {
-  readonly models: readonly string[];
-  readonly refused: ReadonlyMap<string, Undefined>;
-} {
-  const byWidth = new Map<number, string[]>();
-  for (const [model, width] of widths) byWidth.set(width, [...(byWidth.get(width) ?? []), model]);
-  const [[width, models] = [0, []]] = [...byWidth].sort((a, b) => b[1].length - a[1].length || a[0] - b[0]);
-  const refused = [...widths]
-    .filter(([, other]) => other !== width)
-    .map(([model, other]) => {
-      const undefinedBecause = `${model} has width ${other}, the others ${width}: a reader of one cannot read the other`;
-      return [model, { undefinedBecause }] as const;
-    });
-  return { models, refused: new Map(refused) };
-}
-
-/**
  * One outer fold per value of the attribute, for `evaluate` with `split: leave_one_<attribute>`.
  * @returns undefined, with the reason, when a group holds several values: leaving one out would leave its twin in
  */

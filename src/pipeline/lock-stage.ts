@@ -13,7 +13,8 @@ import { findLock, readLock, writeLock } from '../store/lock-file.ts';
 import { type PlanFile, readPlanShard } from '../store/plan-shards.ts';
 import type { EpisodeMeta, FeatureKey, Preregistration } from '../types.ts';
 import type { PipelineContext } from './context.ts';
-import { conditionsOf, landmarkSpecs } from './forecast-stage.ts';
+import { landmarkSpecs } from './forecast-input.ts';
+import { conditionsOf } from './forecast-stage.ts';
 import { type OpenedRun, openPipeline } from './open-run.ts';
 import { planStage } from './plan-stage.ts';
 

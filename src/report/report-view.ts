@@ -72,11 +72,15 @@ export interface Group {
   readonly target: string;
 }
 
+/** Figures between conditions or models: they belong to the block of what was tested, where there is one. */
+const ACROSS: ReadonlySet<string> = new Set(['auroc_transfer', 'transfer_lift']);
+
 /** One block of the report for each model × condition × target. */
 export function groupsOf(figures: readonly Figure[]): Group[] {
   const seen = new Map<string, Group>();
-  for (const { model = 'unknown', condition, target, stage } of figures)
-    if (stage === 'forecast') seen.set(`${model}\u0000${condition}\u0000${target}`, { model, condition, target });
+  for (const { model = 'unknown', condition, target, stage, metric } of figures)
+    if (stage === 'forecast' && !ACROSS.has(metric))
+      seen.set(`${model}\u0000${condition}\u0000${target}`, { model, condition, target });
   return [...seen.values()];
 }
 

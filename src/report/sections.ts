@@ -1,6 +1,7 @@
 import type { Estimate, Figure } from '../types.ts';
 import { aurocMap, mapCells } from './charts/auroc-map.ts';
 import { forecastCurve, legend } from './charts/forecast-charts.ts';
+import { checksBlock, contractBlock } from './checks-section.ts';
 import { escapeHtml } from './escape.ts';
 import { formatPercent, formatValue, isUndefined } from './format.ts';
 import { stopFigure } from './headline.ts';
@@ -160,7 +161,13 @@ function mapsBlock(view: ReportView, group: Group, figures: readonly Figure[]): 
   return `<h3>Layer × position</h3>${maps.join('')}`;
 }
 
-const BEYOND = ['auroc_minus', 'auroc_stacked_gain', 'auroc_within_template', 'auroc_within_fold_censored_negative'];
+const BEYOND = [
+  'auroc_minus',
+  'auroc_stacked_gain',
+  'auroc_within_template',
+  'auroc_within_fold_censored_negative',
+  'auroc_within_fold_known_negative',
+];
 const CHANCE = ['p_value', 'p_value_bonferroni', 'null_max_auroc', 'selectivity', 'permutable_rows'];
 const ROWS = ['rows_at_risk', 'without_event', 'excluded', 'one_class_folds', 'empty_folds', 'detectable_difference'];
 
@@ -210,9 +217,7 @@ function furtherBlock(figures: readonly Figure[], population: Figure['population
   const splits = own.filter(
     (figure) => figure.split !== undefined && ofProbe(figure) && figure.metric !== 'auroc_minus',
   );
-  const transfer = figures.filter((figure) =>
-    ['auroc_transfer', 'transfer_lift', 'split_auroc'].includes(figure.metric),
-  );
+  const transfer = figures.filter((figure) => ['auroc_transfer', 'transfer_lift'].includes(figure.metric));
   return [
     ...blocks.map(([title, list]) =>
       list.length === 0 ? '' : details(`${title} (${list.length})`, figureTable(list)),
@@ -286,5 +291,5 @@ export function forecastSection(view: ReportView, group: Group): string {
     forecastCurve(figures, population),
     `AUROC within folds, ${POPULATION[population]}. Bars: 95 % cluster-bootstrap intervals; for random directions, where 95 % of the directions lie. Dashed: chance.`,
     numbers,
-  )}${carelessBlock(figures, population)}${mapsBlock(view, group, figures)}<h3>Further figures</h3>${furtherBlock(figures, population)}`;
+  )}${carelessBlock(figures, population)}${mapsBlock(view, group, figures)}<h3>Further figures</h3>${contractBlock(figures)}${furtherBlock(figures, population)}${checksBlock(figures)}`;
 }

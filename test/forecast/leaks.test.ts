@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { looserDuplicates, positionLeaks, splitLeaks, stateLeaks, textLeaks } from '../../src/forecast/leaks.ts';
+import { comparedStates, looserDuplicates, positionLeaks, splitLeaks, textLeaks } from '../../src/forecast/leaks.ts';
 import { targetNamed } from '../../src/forecast/targets.ts';
 import { seededRng } from '../../src/lib/rng.ts';
 import { meta } from './episodes.ts';
@@ -58,12 +58,16 @@ test('random words of random texts are not taken for the label', () => {
   expect(flagged).toBe(0);
 });
 
-test('states of matched worlds that differ before the fact are caught', () => {
+test('states of matched worlds are compared bit for bit, and only more than rounding counts as a difference', () => {
   const x = Float32Array.of(1, 2);
-  expect(stateLeaks([{ a: 'a', b: 'b', x, y: Float32Array.of(1, 2) }])).toEqual([]);
-  expect(names(stateLeaks([{ a: 'a', b: 'b', x, y: Float32Array.of(1, 2.0001) }]))).toEqual([
-    'states_differ_before_fact',
-  ]);
+  const pair = (...y: number[]) => ({ a: 'a', b: 'b', x, y: Float32Array.from(y) });
+  expect(comparedStates([pair(1, 2)], 0)).toEqual({ identical: 1, largest: 0, worst: null });
+  const rounded = comparedStates([pair(1, 2), pair(1, 2.0001)], 1e-3);
+  expect(rounded).toMatchObject({ identical: 1, worst: null });
+  expect(rounded.largest).toBeCloseTo(1e-4 / Math.sqrt(5), 7);
+  expect(comparedStates([pair(1, 2), pair(2, 1), pair(1, 2.1)], 1e-3)).toMatchObject({ identical: 1, worst: 1 });
+  expect(comparedStates([pair(1, Number.NaN)], 1e-3).worst).toBe(0);
+  expect(comparedStates([pair(1, 2, 3)], 1e-3).worst).toBe(0);
 });
 
 test('the looser search finds texts that differ in names and numbers only', () => {

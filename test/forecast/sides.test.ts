@@ -64,6 +64,7 @@ test('only the split deals sealed labels, and only evaluations that fit nothing 
   ]);
   expect(users('openLabels')).toEqual([
     'forecast/apply-probe.ts',
+    'forecast/checks.ts',
     'forecast/permutation-null.ts',
     'forecast/sealed-labels.ts',
   ]);

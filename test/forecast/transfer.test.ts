@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { splitAurocs } from '../../src/forecast/adversarial.ts';
 import { evaluate } from '../../src/forecast/evaluate.ts';
 import { targetNamed } from '../../src/forecast/targets.ts';
-import { equalWidths, leaveOneOut, transferMatrix } from '../../src/forecast/transfer.ts';
+import { leaveOneOut, transferMatrix } from '../../src/forecast/transfer.ts';
 import type { ForecastInput } from '../../src/forecast/types.ts';
 import type { EpisodeMeta, Figure } from '../../src/types.ts';
 import { inputOf } from '../simulations/generate.ts';
@@ -60,20 +60,6 @@ test('leaving out is refused where a group holds several values or there is only
   expect(leaveOneOut(twins, Int32Array.from([0, 1]), 'template', 1)).toEqual({
     undefinedBecause: 'all episodes have template template',
   });
-});
-
-test('models of another width are refused by name', () => {
-  const { models, refused } = equalWidths(
-    new Map([
-      ['a', 8],
-      ['b', 16],
-      ['c', 8],
-    ]),
-  );
-  expect(models).toEqual(['a', 'c']);
-  expect(refused.get('b')!.undefinedBecause).toBe(
-    'b has width 16, the others 8: a reader of one cannot read the other',
-  );
 });
 
 test('folds dealt by a hash cannot be told apart; folds dealt by content can', async () => {

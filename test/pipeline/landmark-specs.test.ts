@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DEFAULTS } from '../../src/config/schema.ts';
-import { landmarkSpecs } from '../../src/pipeline/forecast-stage.ts';
+import { landmarkSpecs } from '../../src/pipeline/forecast-input.ts';
 
 describe('landmarks of a configuration', () => {
   it('gives each anchor and offset once, with every position named for it, the default configuration too', () => {
