@@ -91,7 +91,7 @@ describe('a family writes a turn in its own order and with its own markers', () 
     ['granite-3', `Look.<|tool_call|>[{"name": "bash", "arguments": ${JSON_ARGS}}]<E>`],
     ['phi-4', `Look.<|tool_call|>{"name": "bash", "arguments": ${JSON_ARGS}}<|/tool_call|><E>`],
     ['llama3', `Look.{"name": "bash", "parameters": ${JSON_ARGS}}<E>`],
-    ['plain', 'Look.\n```tool_code\nbash(cmd="ls \\"a\\"", n=1)\n```<E>'],
+    ['plain', '<think>\nThink.\n</think>\n\nLook.\n```tool_code\nbash(cmd="ls \\"a\\"", n=1)\n```<E>'],
   ])('%s', (name, text) => {
     const family = native(name);
     const written = family.write(turn, { prompt: '', endOfTurn: '<E>' });

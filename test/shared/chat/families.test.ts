@@ -56,7 +56,7 @@ const OTHERWISE: readonly { readonly templates: RegExp; readonly turns: readonly
   { templates: /^qwen3(?:-first)?$/, turns: ['C 1', '1'], why: 'drops an empty think block' },
   { templates: /^(?:minimax|glm-4\.7)/, turns: ['C 1', '1', 'C'], why: 'drops an empty think block' },
   {
-    templates: /^(?:qwen3-instruct|hermes|granite-4|deepseek)/,
+    templates: /^(?:qwen3-instruct|hermes|granite-4|deepseek|gemma3|smollm|llama3$)/,
     turns: ['R C 1', 'R 1', 'R 2', 'R C'],
     why: 'renders no reasoning',
   },
