@@ -12,7 +12,7 @@ export interface Generated {
   readonly idsFrom: SequencePlan['idsFrom'];
   readonly emission: Emission;
   readonly tokens: TurnTokens;
-  /** Logged ids against those of the turn as its family writes it; null where there is nothing to compare. */
+  /** The logged ids spell the turn as its family writes it; null where there is nothing to compare. */
   readonly checked: boolean | null;
 }
 
@@ -55,14 +55,16 @@ export function generatedTurn(turn: Turn, written: Emission, prompt: string, set
     throw new Error(
       `the logged ids are not those of the logged text (they spell ${JSON.stringify(spelled.text.slice(0, 80))})`,
     );
-  const agreed = sameIds(ids, tokenizer.encode(written.text));
+  // A sampler may spell the same text in other tokens than the tokenizer would: the logged ids are then still what was written.
+  const canonical = sameIds(ids, tokenizer.encode(written.text));
+  const agreed = canonical || spelled.text === written.text;
   const emission = agreed ? written : located(spelled.text, turn, written, prompt, setup);
   return {
     ids,
     idsFrom: 'logged',
     emission,
     checked: ownWords ? null : agreed,
-    tokens: turnTokens(emission, agreed ? tokenOffsets(tokenizer, written.text, ids) : spelled.offsets),
+    tokens: turnTokens(emission, canonical ? tokenOffsets(tokenizer, written.text, ids) : spelled.offsets),
   };
 }
 
