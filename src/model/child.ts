@@ -36,6 +36,8 @@ async function open(message: OpenMessage): Promise<void> {
     width: read.width,
     chunk: message.chunk === 0 ? Infinity : message.chunk,
     sharing: message.sharing,
+    carry: message.carry,
+    rootTokens: message.rootTokens,
     passDependent: isPassDependent(read.model.graph),
   });
   await say({ kind: 'ready', width: read.width });

@@ -86,6 +86,8 @@ export async function openGenerator(options: GeneratorOptions): Promise<Generato
       executionProvider: options.executionProvider ?? 'cpu',
       chunk: Number.isFinite(chunk) ? chunk : 0,
       sharing: true,
+      carry: true,
+      rootTokens: 0,
       graphOptimization: 'all',
     },
   };

@@ -21,6 +21,13 @@ export interface ReplayerOptions {
   readonly memoryCapBytes?: number | null;
   /** false: every sequence is computed alone (for checks). */
   readonly sharing?: boolean;
+  /**
+   * Leading tokens that all sequences of all calls share (default 0): a chunk ends there, so that every call after the first
+   * takes them over whole. Like `chunk` it moves the last bits of the results.
+   */
+  readonly rootTokens?: number;
+  /** false: nothing is taken over from one call of `replay` to the next (for measurements). */
+  readonly carry?: boolean;
   readonly graphOptimization?: 'disabled' | 'basic' | 'extended' | 'all';
   /** Known already (from `inspectModel`): saves hashing the weights again. */
   readonly info?: ModelInfo;
@@ -116,6 +123,8 @@ function createConnection(options: ReplayerOptions): Connection {
     executionProvider: options.executionProvider ?? 'cpu',
     chunk: Number.isFinite(options.chunk ?? DEFAULT_CHUNK) ? (options.chunk ?? DEFAULT_CHUNK) : 0,
     sharing: options.sharing ?? true,
+    carry: options.carry ?? true,
+    rootTokens: options.rootTokens ?? 0,
     graphOptimization: options.graphOptimization ?? 'all',
   };
 

@@ -133,6 +133,12 @@ export function chunkBoundaries(start: number, end: number, chunk: number, branc
   return bounds;
 }
 
+/** The last boundary at or below `position` of the chunks that every sequence has: a grid from 0 to `root`, and one from there. */
+export function gridBelow(position: number, root: number, chunk: number): number {
+  if (position >= root) return root + (Math.floor((position - root) / chunk) * chunk || 0);
+  return chunkBoundaries(0, root, chunk).findLast((bound) => bound <= position) ?? 0;
+}
+
 function firstAtLeast(rows: Int32Array, value: number): number {
   let low = 0;
   let high = rows.length;

@@ -12,6 +12,8 @@ export interface OpenMessage {
   /** 0 = whole sequences (Infinity does not survive every serialization). */
   readonly chunk: number;
   readonly sharing: boolean;
+  readonly carry: boolean;
+  readonly rootTokens: number;
   readonly graphOptimization: 'disabled' | 'basic' | 'extended' | 'all';
 }
 export type ToChild =

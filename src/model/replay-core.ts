@@ -3,7 +3,7 @@ import type { GraphIo, StateIo } from './graph/graph-io.ts';
 import { INT64 } from './graph/onnx-schema.ts';
 import { LOGIT_ROWS_INPUT, ROWS_INPUT, tapOutput } from './graph/tap-graph.ts';
 import { commonPrefix } from '../lib/token-order.ts';
-import { chunkBoundaries, planPasses, type Pass } from './plan-passes.ts';
+import { chunkBoundaries, gridBelow, planPasses, type Pass } from './plan-passes.ts';
 import type { Counts } from './protocol.ts';
 import type { Session } from './session.ts';
 import { emptyState, isRewindable, keepFixed, rewind, type ModelState } from './state.ts';
@@ -18,8 +18,12 @@ export interface CoreOptions {
   readonly width: number;
   /** Tokens per forward pass; Infinity = whole sequences. */
   readonly chunk: number;
-  /** Compute each distinct prefix once (and take prefixes over from call to call). */
+  /** Compute each distinct prefix once. */
   readonly sharing: boolean;
+  /** Take prefixes over from call to call, too (default true). */
+  readonly carry?: boolean;
+  /** Tokens that every sequence begins with (default 0): a boundary of chunks, so that they are taken over whole. */
+  readonly rootTokens?: number;
   /** The graph scales activations by what else is in the pass (dynamic quantisation): nothing may be split or shared. */
   readonly passDependent: boolean;
 }
@@ -45,11 +49,12 @@ export function createReplayCore(session: Session, options: CoreOptions): Replay
   // Without state a chunk would not see what stands before it.
   const chunk = options.io.states.length === 0 || passDependent ? Infinity : options.chunk;
   const rewindable = states.length > 0 && isRewindable(states);
+  const root = Number.isFinite(chunk) ? (options.rootTokens ?? 0) : 0;
   const health = createTapHealth(taps);
   let state = emptyState(states);
   /** Ids the state was computed from. */
   let path = new Int32Array(0);
-  /** Leading tokens of the state that were computed in full chunks on the grid from 0: the same bits for whoever computes them. */
+  /** Leading tokens of the state that were computed in chunks that any sequence would use: the same bits for whoever computes them. */
   let onGrid = 0;
   let kept: ModelState[] = [];
   let forwardPasses = 0;
@@ -78,7 +83,13 @@ export function createReplayCore(session: Session, options: CoreOptions): Replay
     events: CoreEvents,
   ): Promise<void> => {
     const { ids } = sequences[pass.sequence];
-    const bounds = chunkBoundaries(pass.start, pass.end, chunk, rewindable ? [] : pass.branches);
+    const cuts = rewindable ? [] : pass.branches;
+    const bounds = chunkBoundaries(
+      pass.start,
+      pass.end,
+      chunk,
+      root > 0 ? [...new Set([root, ...cuts])].sort((a, b) => a - b) : cuts,
+    );
     let at = 0;
     let wanted = 0;
     if (pass.start === 0) {
@@ -90,13 +101,13 @@ export function createReplayCore(session: Session, options: CoreOptions): Replay
     const old = kept.findLast((k) => k.length <= start) ?? null;
     state = rewind(states, state, start, old);
     kept = kept.filter((k) => k.length <= start);
-    onGrid = Math.min(onGrid, Math.floor(start / chunk) * chunk || 0);
+    onGrid = Math.min(onGrid, gridBelow(start, root, chunk));
     for (; at + 1 < bounds.length; at++) {
       const from = bounds[at];
       const to = bounds[at + 1];
       const until = wanted + countBelow(pass.wanted, to, wanted);
       const outputs = await forward(ids, from, to, pass.wanted.subarray(wanted, until));
-      if (from === onGrid && to - from === chunk) onGrid = to;
+      if (from === onGrid && (to <= root || to - from === chunk)) onGrid = to;
       health.see(
         taps.map((_, k) => (outputs.get(tapOutput(k)) as TensorData).data as Float32Array),
         width,
@@ -115,10 +126,11 @@ export function createReplayCore(session: Session, options: CoreOptions): Replay
     replay: async (sequences, events) => {
       const reuse = !sharing ? 'none' : states.length > 0 ? 'prefix' : 'whole';
       const blocks = createBlocks(sequences, taps.length, width);
-      if (!rewindable) {
+      if (!rewindable || options.carry === false) {
         // A state that cannot be rewound is of no use to the next call unless its prompt extends the last one exactly.
         state = emptyState(states);
         path = new Int32Array(0);
+        onGrid = 0;
       }
       kept = [];
       for (const s of sequences) naiveTokens += s.ids.length;

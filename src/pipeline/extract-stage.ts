@@ -164,6 +164,7 @@ export async function extractStage(run: OpenedRun, plan: PlanFile, context: Pipe
       executionProvider: config.model.executionProvider,
       chunk: config.model.chunk,
       sharing: config.model.shareAcrossEpisodes,
+      rootTokens: plan.rootTokens,
       memoryCapBytes: config.model.memoryCapGiB * 2 ** 30,
       info: model,
       onProgress: (count) => {

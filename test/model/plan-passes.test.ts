@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { chunkBoundaries, planPasses } from '../../src/model/plan-passes.ts';
+import { chunkBoundaries, gridBelow, planPasses } from '../../src/model/plan-passes.ts';
 import type { ReplaySequence } from '../../src/types.ts';
 
 /** Few different ids and short sequences, so that prefixes, duplicates and extensions are common. */
@@ -19,6 +19,20 @@ function distinctPrefixes(list: readonly ReplaySequence[]): number {
   for (const s of list) for (let n = 1; n <= needed(s).length; n++) seen.add(s.ids.subarray(0, n).join());
   return seen.size;
 }
+
+describe('gridBelow', () => {
+  it('is the last boundary at or below a position that the chunks of every longer sequence have', () => {
+    fc.assert(
+      fc.property(fc.nat(60), fc.nat(40), fc.integer({ min: 1, max: 9 }), (position, root, chunk) => {
+        const bounds = [position + 3 * chunk, position + 5 * chunk + 1].map((more) =>
+          chunkBoundaries(0, root + more, chunk, root > 0 ? [root] : []),
+        );
+        const common = bounds[0].filter((bound) => bounds[1].includes(bound) && bound <= position);
+        expect(gridBelow(position, root, chunk)).toBe(Math.max(...common));
+      }),
+    );
+  });
+});
 
 describe('planPasses', () => {
   it.each(['prefix', 'whole', 'none'] as const)(

@@ -105,6 +105,29 @@ describe('openReplayer', () => {
     await fresh.close();
   });
 
+  it('computes the tokens that all sequences share once over all calls, with the same bytes in any order', async () => {
+    const set = (seed: number): readonly ReplaySequence[] =>
+      [join(prompt, ids(30, seed)), join(prompt, ids(11, seed + 1))].map((s) => ({
+        ids: s,
+        rows: Int32Array.of(prompt.length, s.length - 1),
+      }));
+    // 21 shared tokens are no multiple of the chunk of 8.
+    const rootTokens = prompt.length;
+    const one = await open({ rootTokens });
+    await collect(one, set(7));
+    const after = await collect(one, set(17));
+    expect(one.stats().computedTokens).toBe(rootTokens + 30 + 11 + 30 + 11);
+    await one.close();
+    const alone = await open({ rootTokens, carry: false });
+    expect(await collect(alone, set(17))).toEqual(after);
+    await collect(alone, set(7));
+    expect(alone.stats().computedTokens).toBe(2 * (rootTokens + 30 + 11));
+    await alone.close();
+    const plain = await open();
+    expect(worst(await collect(plain, set(17)), after)).toBeLessThan(1e-5);
+    await plain.close();
+  });
+
   it('reads the same rows under the name of each tap, one at a time or all at once', async () => {
     const all = await open();
     const rows = Int32Array.of(3, 11, 29);
