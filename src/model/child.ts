@@ -1,8 +1,10 @@
 import { DataError } from '../errors.ts';
 import type { ReplaySequence } from '../types.ts';
+import { embedObstacle } from './inspect-model.ts';
 import { readModel } from './graph/read-model.ts';
 import { isPassDependent } from './graph/supported-ops.ts';
 import { tapGraph } from './graph/tap-graph.ts';
+import { measureTaps } from './live-taps.ts';
 import type { FromChild, OpenMessage, ToChild } from './protocol.ts';
 import { createReplayCore, type ReplayCore } from './replay-core.ts';
 import { openSession } from './session.ts';
@@ -26,6 +28,8 @@ const say = (message: FromChild): Promise<void> =>
 
 async function open(message: OpenMessage): Promise<void> {
   const read = await readModel(message.folder, message.dtype === null ? {} : { dtype: message.dtype });
+  const obstacle = embedObstacle(read);
+  if (obstacle !== null) throw new DataError(`${message.folder}: ${obstacle}`);
   const tapped = tapGraph(read.model, read.index, read, { taps: message.taps, logits: false });
   const session = await openSession(read.file, tapped.model, read.external, message);
   core = createReplayCore(session, {
@@ -67,7 +71,10 @@ async function serve(message: ToChild): Promise<void> {
   try {
     current = -1;
     if (message.kind === 'open') await open(message);
-    else if (message.kind === 'replay') await replay(message.sequences);
+    else if (message.kind === 'check') {
+      const { folder, dtype, taps } = message.open;
+      await say({ kind: 'checked', effects: await measureTaps(folder, dtype, taps, message.open) });
+    } else if (message.kind === 'replay') await replay(message.sequences);
   } catch (error) {
     const expected = error instanceof DataError;
     const text = error instanceof Error ? (expected ? error.message : (error.stack ?? error.message)) : String(error);

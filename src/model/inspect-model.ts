@@ -49,7 +49,7 @@ export async function inspectModel(
       dtype: dataTypeName(s.type),
       kind: s.lengthAxis === null ? ('fixed' as const) : ('grows' as const),
     })),
-    refused: cpuObstacle(read.model.graph),
+    refused: embedObstacle(read) ?? cpuObstacle(read.model.graph),
     warnings: read.external.warnings,
   };
 }
@@ -87,6 +87,13 @@ export async function inspectForPlan(
     refused: `${path.basename(folder)} has no ONNX graph: plan --export and extract --from work with it, running it here does not`,
     warnings: [],
   };
+}
+
+/** A decoder that starts at embeddings needs them from somewhere. */
+export function embedObstacle({ io }: Pick<ReadModel, 'io'>): string | null {
+  return io.ids !== null
+    ? null
+    : `${io.embeds?.name ?? 'inputs_embeds'}: expected an input input_ids, got a decoder that starts at embeddings and whose embed_tokens graph is a file of its own. Export it with its embeddings (without exclude_embeds)`;
 }
 
 export function modelInfo(folder: string, read: ReadModel, hashes: Readonly<Record<string, string>>): ModelInfo {

@@ -1,4 +1,5 @@
 import type { ReplaySequence, Tap } from '../types.ts';
+import type { TapEffect } from './live-taps.ts';
 import type { TapHealth } from './tap-health.ts';
 
 /** What parent and child of a replayer say to each other; typed arrays travel by advanced serialization. */
@@ -17,7 +18,11 @@ export interface OpenMessage {
   readonly graphOptimization: 'disabled' | 'basic' | 'extended' | 'all';
 }
 export type ToChild =
-  OpenMessage | { readonly kind: 'replay'; readonly sequences: readonly ReplaySequence[] } | { readonly kind: 'ack' };
+  | OpenMessage
+  /** Measure what each tap does to the logits, with a session of its own. */
+  | { readonly kind: 'check'; readonly open: OpenMessage }
+  | { readonly kind: 'replay'; readonly sequences: readonly ReplaySequence[] }
+  | { readonly kind: 'ack' };
 
 export interface Counts {
   readonly forwardPasses: number;
@@ -26,6 +31,7 @@ export interface Counts {
 }
 export type FromChild =
   | { readonly kind: 'ready'; readonly width: number }
+  | { readonly kind: 'checked'; readonly effects: readonly TapEffect[] }
   | { readonly kind: 'pass'; readonly sequence: number }
   | { readonly kind: 'progress'; readonly tokens: number; readonly rss: number }
   | { readonly kind: 'block'; readonly sequence: number; readonly data: Float32Array }

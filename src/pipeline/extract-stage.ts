@@ -1,5 +1,6 @@
 import { DataError, MismatchError } from '../errors.ts';
 import { checkFreeSpace } from '../lib/atomic-write.ts';
+import { checkTaps, refuseDeadTaps } from '../model/check-taps.ts';
 import { type ModelReplayer, openReplayer } from '../model/open-replayer.ts';
 import { SequenceError } from '../model/sequence-error.ts';
 import { type DoneFile, findDone, writeShard } from '../store/activation-shards.ts';
@@ -156,6 +157,17 @@ export async function extractStage(run: OpenedRun, plan: PlanFile, context: Pipe
     const total = missing.reduce((sum, shard) => sum + shard.distinctTokens - plan.rootTokens, plan.rootTokens);
     context.progress.start('extract', total, 'tokens');
     let tokens = 0;
+    refuseDeadTaps(
+      config.model.folder,
+      await checkTaps({
+        folder: config.model.folder,
+        ...(config.model.dtype === null ? {} : { dtype: config.model.dtype }),
+        taps,
+        threads: config.model.threads,
+        executionProvider: config.model.executionProvider,
+        signal: context.signal,
+      }),
+    );
     const replayer = await openReplayer({
       folder: config.model.folder,
       ...(config.model.dtype === null ? {} : { dtype: config.model.dtype }),

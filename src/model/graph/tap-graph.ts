@@ -37,7 +37,7 @@ export function tapValues(stream: ResidualStream): Map<Tap, ValueRef> {
 /**
  * Appends the taps as outputs (rows gathered in the graph, float32) and removes everything that no output needs. `model` is
  * changed in place; unknown fields stay. Weights are not touched.
- * @param options.logits keep the logits output too (generation), for the rows of {@link LOGIT_ROWS_INPUT} only: the product
+ * @param options.logits 'every row': as the graph gives them. true: keep the logits output too (generation), for the rows of {@link LOGIT_ROWS_INPUT} only: the product
  *   with the vocabulary costs as much as many blocks
  * @throws GraphError naming a tap that does not exist
  */
@@ -45,7 +45,7 @@ export function tapGraph(
   model: OnnxModel,
   index: GraphIndex,
   { io, stream, taps: available }: Pick<ReadModel, 'io' | 'stream' | 'taps'>,
-  options: { readonly taps: readonly Tap[]; readonly logits: boolean },
+  options: { readonly taps: readonly Tap[]; readonly logits: boolean | 'every row' },
 ): TappedGraph {
   const graph = model.graph;
   const refs = options.taps.map((tap) => {
@@ -53,14 +53,14 @@ export function tapGraph(
     if (!ref) throw new GraphError(`expected one of the taps ${summarise([...available.keys()])}, got ${tap}`);
     return ref;
   });
-  const wanted = options.logits ? [...refs, refOfOutput(index, io.logits)] : refs;
+  const wanted = options.logits !== false ? [...refs, refOfOutput(index, io.logits)] : refs;
   const needed = ancestors(index, wanted);
   const usedInputs = new Set([...needed].flatMap((n) => index.reads[n] ?? []));
   const states = io.states.filter((s) => usedInputs.has(s.input));
   const keep = new Set(states.map((s) => s.output));
-  if (options.logits) {
+  if (options.logits !== false) {
     keep.add(io.logits);
-    selectLogitRows(model, index, stream);
+    if (options.logits === true) selectLogitRows(model, index, stream);
   }
   graph.output = graph.output.filter((v) => keep.has(v.name));
   if (refs.length > 0) {
