@@ -116,14 +116,17 @@ async function bare(job: Job, shards: readonly SequencePlan[][], states: States)
       const positions = Array.from({ length: to - from }, (_, i) => from + i);
       const feeds: Record<string, Tensor> = {
         input_ids: int64(Array.from(ids.subarray(from, to)), [1, to - from]),
-        attention_mask: int64(new Array<number>(to).fill(1), [1, to]),
+        attention_mask: int64(
+          Array.from({ length: to }, () => 1),
+          [1, to],
+        ),
         position_ids: int64(positions, [1, to - from]),
         [ROWS_INPUT]: int64([to - from - 1], [1]),
       };
       for (const name of Object.keys(feeds)) if (!tapped.inputs.has(name)) delete feeds[name];
       for (const [k, { input }] of past.entries()) feeds[input] = state[k];
       const outputs = await session.run(feeds);
-      state = past.map(({ output }) => outputs[output] as Tensor);
+      state = past.map(({ output }) => outputs[output]);
       computedTokens += to - from;
       if (to === ids.length)
         states.get(deepest)?.set(rowName(sequence, to - 1), outputs[tapOutput(0)]?.data as Float32Array);

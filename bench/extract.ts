@@ -209,7 +209,7 @@ async function growth(): Promise<object> {
   }
   const all: Tap[] = [
     'embed',
-    ...Array.from({ length: planned.cost.blocks - 1 }, (_, i) => `resid_post.${i}` as Tap),
+    ...Array.from({ length: planned.cost.blocks - 1 }, (_, i) => `resid_post.${i}`),
     'final_norm',
   ];
   const eight = Array.from({ length: 8 }, (_, i) => all[Math.round((i * (all.length - 1)) / 7)]);
