@@ -1,5 +1,5 @@
 import { DataError, UserError } from '../errors.ts';
-import { candidates, type Candidate } from '../plan/candidates.ts';
+import { candidates, type Configured, describeChange } from '../plan/candidates.ts';
 import { isNamed } from '../plan/recorded.ts';
 import { buildSequences, type ChatSetup } from '../plan/sequences.ts';
 import { createVerifier } from '../plan/verify.ts';
@@ -12,7 +12,9 @@ const TURNS = 12;
 const ROUNDS = 3;
 
 interface Scored {
-  readonly candidate: Candidate;
+  readonly candidate: Configured;
+  /** Text of its template: names the variables that can be changed next. */
+  readonly template: string;
   readonly turns: number;
   /** Tokens between the log and ours: tells which of two changes that are only right together is right. */
   readonly distance: number;
@@ -42,7 +44,6 @@ export async function trySettings(
   const { tokenizer } = chat;
   const logged = episodes.flatMap((episode) => episode.turns).find((turn) => turn.promptIds !== null)?.promptIds;
   const around = {
-    template: chat.template.text,
     knowsHarmony: ['<|start|>', '<|channel|>', '<|message|>', '<|call|>'].every(
       (token) => tokenizer.idOf(token) !== null,
     ),
@@ -52,7 +53,7 @@ export async function trySettings(
         ? (episodes[0].turns[0]?.promptText ?? null)
         : Buffer.concat(logged.slice(0, PROMPT_HEAD).map((id) => tokenizer.tokenBytes(id))).toString('utf8'),
   };
-  const score = async (candidate: Candidate): Promise<Scored | null> => {
+  const score = async (candidate: Configured): Promise<Scored | null> => {
     let setup: ChatSetup;
     try {
       setup = await openChat({
@@ -83,34 +84,36 @@ export async function trySettings(
     const { checkedTurns, agreedTurns } = verifier.result();
     return {
       candidate,
+      template: setup.template.text,
       // What a stack takes from the log as it is has nothing left to disagree.
       turns: built - (checkedTurns - agreedTurns),
       distance: verifier.distance() + (checked - built) * MISSING,
     };
   };
-  const start = await score({ change: 'as configured', settings: chat.settings, recorded: chat.recordedBy(model) });
+  const configured = { settings: chat.settings, recorded: chat.recordedBy(model) };
+  const start = await score(configured);
   if (start === null) throw new Error('the configured settings cannot be opened a second time');
   const found: Scored[] = [];
   let best = start;
   for (let round = 0; round < ROUNDS && best.turns < checked; round += 1) {
-    const changes = round === 0 ? '' : `${best.candidate.change}, `;
     let next = best;
-    for (const candidate of candidates(best.candidate, around)) {
-      const scored = await score({ ...candidate, change: `${changes}${candidate.change}` });
+    for (const candidate of candidates(best.candidate, { ...around, template: best.template })) {
+      const scored = await score(candidate);
       if (scored === null) continue;
       if (scored.turns > start.turns) found.push(scored);
-      if (isBetter(scored, next)) next = scored;
+      // Taking the log's own prompts always agrees and explains nothing: other changes are looked for all the same.
+      if (!isRaw(scored) && isBetter(scored, next)) next = scored;
     }
     if (next === best) break;
     best = next;
   }
   const trial = ({ candidate, turns }: Scored): SettingTrial => ({
-    setting: candidate.change,
+    setting: describeChange(configured, candidate),
     checked,
     agreed: turns,
     rate: turns / checked,
   });
-  found.sort((a, b) => b.turns - a.turns || a.distance - b.distance);
+  found.sort((a, b) => b.turns - a.turns || Number(isRaw(a)) - Number(isRaw(b)) || a.distance - b.distance);
   return { configured: trial(start), better: found.slice(0, SHOWN).map(trial) };
 }
 
@@ -123,3 +126,4 @@ const SHOWN = 5;
 
 const isBetter = (a: Scored, b: Scored): boolean =>
   a.turns > b.turns || (a.turns === b.turns && a.distance < b.distance);
+const isRaw = ({ candidate }: Scored): boolean => candidate.settings.stack === 'raw';

@@ -8,12 +8,6 @@ export interface Configured {
   readonly recorded: RecordedOrigin;
 }
 
-/** One change of the configured settings. */
-export interface Candidate extends Configured {
-  /** As it would stand in the configuration or the mapping. */
-  readonly change: string;
-}
-
 export interface Surroundings {
   /** Text of the model's chat template. */
   readonly template: string;
@@ -47,35 +41,30 @@ const ORIGINS: readonly RecordedOrigin[] = [
 ];
 
 /** Every single change worth trying: settings that cannot matter here (a stack without its ids, a variable the template lacks) are left out. */
-export function candidates(configured: Configured, around: Surroundings): Candidate[] {
+export function candidates(configured: Configured, around: Surroundings): Configured[] {
   const { settings, recorded } = configured;
-  const out: Candidate[] = [];
-  const add = (change: string, over: Partial<ReplaySettings>): void => {
-    out.push({ change, settings: { ...settings, ...over }, recorded });
+  const out: Configured[] = [];
+  const add = (over: Partial<ReplaySettings>): void => {
+    out.push({ settings: { ...settings, ...over }, recorded });
   };
   const turns = around.sample.flatMap((episode) => episode.turns);
   for (const stack of ['hf-template', ...(around.knowsHarmony ? (['harmony'] as const) : [])] as const) {
     if (stack === settings.stack) continue;
     // The two know different variables.
     const templateKwargs = settings.stack === 'raw' && stack === 'hf-template' ? settings.templateKwargs : {};
-    add(`replay.stack: ${stack}`, { stack, templateKwargs });
+    add({ stack, templateKwargs });
   }
   if (turns.some((turn) => turn.recordedPositions !== null && Object.keys(turn.recordedPositions).length > 0)) {
     for (const other of ORIGINS) {
       const same = (recorded.origin === 'generation') === (other.origin === 'generation');
       if (same && recorded.from === other.from) continue;
-      out.push({
-        change: `positions: { origin: ${other.origin}, from: ${other.from} } (mapping)`,
-        settings,
-        recorded: other,
-      });
+      out.push({ settings, recorded: other });
     }
   }
   if (settings.stack === 'raw') return out;
   addRendering(configured, around, add);
   // Last: where a setting explains the log as well, it says more.
-  if (turns.some((turn) => turn.promptIds !== null || typeof turn.promptText === 'string'))
-    add('replay.stack: raw', { stack: 'raw' });
+  if (turns.some((turn) => turn.promptIds !== null || typeof turn.promptText === 'string')) add({ stack: 'raw' });
   return out;
 }
 
@@ -83,16 +72,14 @@ export function candidates(configured: Configured, around: Surroundings): Candid
 function addRendering(
   { settings }: Configured,
   around: Surroundings,
-  add: (change: string, over: Partial<ReplaySettings>) => void,
+  add: (over: Partial<ReplaySettings>) => void,
 ): void {
   if (around.sample.some((episode) => episode.turns.some((turn) => turn.reasoning !== ''))) {
     for (const historyReasoning of HISTORY)
-      if (historyReasoning !== settings.historyReasoning)
-        add(`replay.historyReasoning: ${historyReasoning}`, { historyReasoning });
+      if (historyReasoning !== settings.historyReasoning) add({ historyReasoning });
   }
   if (around.sample.some((episode) => episode.tools.length > 0)) {
-    if (settings.tools === 'none') add('replay.tools: column', { tools: 'column' });
-    else add('replay.tools: none', { tools: 'none' });
+    add({ tools: settings.tools === 'none' ? 'column' : 'none' });
   }
   const known = settings.stack === 'harmony' ? HARMONY_KWARGS : KWARGS;
   for (const [name, values] of Object.entries(known)) {
@@ -100,12 +87,24 @@ function addRendering(
     for (const value of values) {
       if ((settings.templateKwargs[name] ?? null) === value) continue;
       const { [name]: _old, ...rest } = settings.templateKwargs;
-      const templateKwargs = value === null ? rest : { ...rest, [name]: value };
-      add(`replay.templateKwargs: ${JSON.stringify(templateKwargs)}`, { templateKwargs });
+      add({ templateKwargs: value === null ? rest : { ...rest, [name]: value } });
     }
   }
-  for (const date of datesIn(around.loggedPrompt ?? ''))
-    if (date !== settings.date) add(`replay.date: ${date}`, { date });
+  for (const date of datesIn(around.loggedPrompt ?? '')) if (date !== settings.date) add({ date });
+}
+
+/** What one setup has other than another, as it would stand in a configuration and a mapping. */
+export function describeChange(from: Configured, to: Configured): string {
+  const parts: string[] = [];
+  for (const key of ['stack', 'historyReasoning', 'tools', 'templateKwargs', 'date'] as const) {
+    const [before, after] = [from.settings[key], to.settings[key]];
+    if (JSON.stringify(before) !== JSON.stringify(after))
+      parts.push(`replay.${key}: ${typeof after === 'string' ? after : JSON.stringify(after)}`);
+  }
+  const { origin, from: first } = to.recorded;
+  if (from.recorded.origin !== origin || from.recorded.from !== first)
+    parts.push(`positions: { origin: ${origin}, from: ${first} } (mapping)`);
+  return parts.length === 0 ? 'as configured' : parts.join(', ');
 }
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
