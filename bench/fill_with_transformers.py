@@ -22,7 +22,10 @@ for i, block in enumerate(decoder.layers):  # the output of a block is the strea
     if f"resid_mid.{i}" in plan["taps"]:  # what the norm before the MLP reads (Gemma calls it pre_feedforward_layernorm; parallel blocks have none)
         norm = getattr(block, "pre_feedforward_layernorm", None) or block.post_attention_layernorm
         norm.register_forward_pre_hook(on_input(f"resid_mid.{i}"), with_kwargs=True)
-POOL = {"mean": lambda x: x.mean(0), "max": lambda x: x.amax(0), "last": lambda x: x[-1], "none": lambda x: x[-1]}
+def ema(x):  # exponential average: a token weighs half of the one eight tokens later
+    w = 0.5 ** (torch.arange(len(x) - 1, -1, -1, dtype=torch.float64, device=x.device) / 8)
+    return ((w / w.sum()).to(x.dtype)[:, None] * x).sum(0)
+POOL = {"ema": ema, "mean": lambda x: x.mean(0), "max": lambda x: x.amax(0), "last": lambda x: x[-1], "none": lambda x: x[-1]}
 a.out.mkdir(parents=True, exist_ok=True)
 for name in (f"shard-{shard['index']:05d}.safetensors" for shard in plan["shards"]):
     with safe_open(a.plan / "plan" / name, "pt") as file:

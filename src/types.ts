@@ -176,7 +176,8 @@ export interface Exclusion {
 
 // ---------------------------------------------------------------- replay plan
 
-export type Pooling = 'none' | 'last' | 'mean' | 'max';
+/** How the tokens of a span become one row. `ema`: exponential average, {@link https://en.wikipedia.org/wiki/Exponential_smoothing}, newest tokens heaviest. */
+export type Pooling = 'none' | 'last' | 'mean' | 'max' | 'ema';
 
 /** Rows of the residual stream wanted from one sequence. */
 export interface Capture {
@@ -392,7 +393,23 @@ export interface Probe {
   readonly bias: number;
   readonly calibration: Calibration;
   /** Alarm when the calibrated score is greater; per alpha (per-episode false-alarm rate). */
-  readonly thresholds: readonly { readonly alpha: number; readonly threshold: number | Undefined }[];
+  readonly thresholds: readonly {
+    readonly alpha: number;
+    readonly threshold: number | Undefined;
+    /**
+     * Split-conformal threshold: states that a new negative, exchangeable with the n development ones, raises no alarm with
+     * probability `coverage`; for the development set that was drawn this lies in lower … upper (95 %).
+     */
+    readonly conformal?:
+      | {
+          readonly threshold: number;
+          readonly coverage: number;
+          readonly lower: number;
+          readonly upper: number;
+          readonly n: number;
+        }
+      | Undefined;
+  }[];
 }
 
 // ---------------------------------------------------------------- figures (DESIGN.md section 5, EVALUATION.md 17)

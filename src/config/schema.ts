@@ -42,8 +42,8 @@ const condition = z.union([
 const position = z
   .string()
   .regex(
-    /^(?:prompt_end|reasoning_start|reasoning_end|(?:pre_action|action_name|action_end)(?::[1-9]\d?)?|observation_end|report_start|report_end|recorded:.+|span:(?:reasoning|report|action(?::[1-9]\d?)?))$/,
-    'prompt_end, reasoning_start, reasoning_end, pre_action, action_name, action_end (:1, :2 … for further calls), observation_end, report_start, report_end, recorded:KEY, span:reasoning, span:action or span:report',
+    /^(?:prompt_end|reasoning_start|reasoning_end|(?:pre_action|action_name|action_end)(?::[1-9]\d?)?|observation_end|report_start|report_end|recorded:.+|span:(?:reasoning|report|action(?::[1-9]\d?)?)(?::(?:last|mean|max|ema))?)$/,
+    'prompt_end, reasoning_start, reasoning_end, pre_action, action_name, action_end (:1, :2 … for further calls), observation_end, report_start, report_end, recorded:KEY, span:reasoning, span:action or span:report (:last, :mean, :max or :ema for a pooling of its own)',
   )
   .describe('a token position of a turn: what is read there is what the model knew by then');
 
@@ -119,7 +119,7 @@ export const captureSchema = z.strictObject({
     .union([z.literal('all'), z.strictObject({ every: count }), distinct(z.int().min(0), 'layer')])
     .describe('blocks from 0, for resid_mid and resid_post'),
   positions: distinct(position, 'position').describe('where states are read'),
-  pooling: z.enum(['none', 'last', 'mean', 'max']).describe('for spans'),
+  pooling: z.enum(['none', 'last', 'mean', 'max', 'ema']).describe('for spans whose position names none'),
   dtype: z.enum(['float32', 'float16', 'bfloat16']).describe('on disk; computed in float32'),
 });
 
@@ -136,6 +136,12 @@ export const trainSchema = z.strictObject({
     z.enum(['logistic', 'mean_difference', 'mean_difference_whitened', 'ridge']),
     'estimator',
   ).describe('kinds of probe'),
+  layerSets: z
+    .array(z.array(z.string().min(1)).min(2))
+    .describe('taps read together, as further candidates of the search: [[resid_post.4, resid_post.8]]'),
+  calibration: z
+    .enum(['platt', 'isotonic'])
+    .describe('map from margins to probabilities, fitted on inner out-of-fold margins'),
   C: z
     .union([z.number().gt(0), distinct(z.number().gt(0), 'C')])
     .describe('inverse regularisation strengths, chosen on the inner folds'),
@@ -270,6 +276,8 @@ export const DEFAULTS = {
   ],
   train: {
     estimators: ['logistic', 'mean_difference'],
+    layerSets: [],
+    calibration: 'platt',
     C: [1e-4, 1e-3, 1e-2, 1e-1, 1],
     folds: 5,
     innerFolds: 3,

@@ -3,6 +3,7 @@
  * rows, since they share one reader; its thresholds are those it was released with.
  */
 import { MismatchError } from '../errors.ts';
+import { joinTaps } from '../lib/joined-taps.ts';
 import { calibrate } from '../math/calibration.ts';
 import type { EpisodeMeta, Exclusion, Figure, Probe, ScoreRow, Undefined } from '../types.ts';
 import { aurocFigures, drawCache, type Opened } from './auroc-figures.ts';
@@ -39,24 +40,20 @@ export interface ApplyResult {
 /** Figures about outer folds; one reader that is fitted to none of these rows has none. */
 const OF_FOLDS: ReadonlySet<string> = new Set(['auroc_split_seed_spread', 'one_class_folds', 'empty_folds']);
 
-/** @throws MismatchError when the states are not as wide as the probe, or it reads several taps */
+/** @throws MismatchError when the states are not as wide as the probe, taps taken together */
 export async function applyProbe(input: ApplyInput): Promise<ApplyResult> {
   const { probe, episodes, groups } = input;
   const { anchor, offset, position } = probe.landmark;
-  if (probe.taps.length !== 1) {
-    throw new MismatchError(
-      `probe: expected one tap, got ${probe.taps.join(', ')}. Score it with the estimator that made it`,
-    );
-  }
+  const tap = joinTaps(probe.taps);
   const landmark = landmarkRows({ ...input, horizon: probe.horizon, spec: { anchor, offset, positions: [position] } });
   const [{ exists, atRisk }] = landmark.positions;
   const { keys, matrixRow } = keysOf(landmark, position, exists);
   const outer = new Float64Array(landmark.rows.length).fill(Number.NaN);
   if (keys.length > 0) {
-    const x = await input.read(probe.taps[0], keys);
-    if (x.columns !== probe.width) {
+    const x = await input.read(tap, keys);
+    if (x.columns !== probe.width * probe.taps.length) {
       throw new MismatchError(
-        `probe: expected states of width ${probe.width}, got ${x.columns} at ${probe.taps[0]}. Use the model it was trained on`,
+        `probe: expected states of width ${probe.width * probe.taps.length}, got ${x.columns} at ${tap}. Use the model it was trained on`,
       );
     }
     const score = scorer(probe, x);
@@ -66,7 +63,7 @@ export async function applyProbe(input: ApplyInput): Promise<ApplyResult> {
   }
   const reader: Reader = {
     name: `probe:${probe.estimator}`,
-    tap: probe.taps[0],
+    tap,
     position,
     atRisk,
     scores: [{ outer, inner: [], chosen: [] }],

@@ -1,8 +1,8 @@
 /**
- * Margins of different readers become comparable as probabilities (EVALUATION.md 9): a Platt map per outer fold, fitted
- * on the inner out-of-fold margins of its training side. Scores of different folds are compared only after this.
+ * Margins of different readers become comparable as probabilities (EVALUATION.md 9): one map per outer fold, Platt's or
+ * isotonic, fitted on the inner out-of-fold margins of its training side. Scores of different folds are compared only after this.
  */
-import { calibrate, fitPlatt } from '../math/calibration.ts';
+import { calibrate, fitIsotonic, fitPlatt } from '../math/calibration.ts';
 import type { Calibration, Undefined } from '../types.ts';
 import type { FoldScores } from './search.ts';
 import type { Sides } from './sides.ts';
@@ -31,10 +31,23 @@ export interface CalibratedScores {
   readonly calibrations: readonly (Calibration | Undefined)[];
 }
 
-export function calibrateFolds(scores: FoldScores, sides: Sides): CalibratedScores {
+/** Isotonic regression of the margins that exist: a rising step function, so ties appear that the margins did not have. */
+function fitSteps(margins: ArrayLike<number>, labels: ArrayLike<number>): Calibration | Undefined {
+  const kept = Array.from(margins, (_, i) => i).filter((i) => !Number.isNaN(margins[i]));
+  return fitIsotonic(
+    kept.map((i) => margins[i]),
+    kept.map((i) => labels[i]),
+  );
+}
+
+export function calibrateFolds(
+  scores: FoldScores,
+  sides: Sides,
+  kind: 'platt' | 'isotonic' = 'platt',
+): CalibratedScores {
   const outer = new Float64Array(scores.outer.length).fill(Number.NaN);
   const calibrations = sides.training.map((side, o) => {
-    const calibration = fitRisingPlatt(scores.inner[o], side.labels);
+    const calibration = (kind === 'isotonic' ? fitSteps : fitRisingPlatt)(scores.inner[o], side.labels);
     if ('undefinedBecause' in calibration) return calibration;
     for (const row of sides.outer[o].rows) {
       if (!Number.isNaN(scores.outer[row])) outer[row] = calibrate(calibration, scores.outer[row]);

@@ -97,7 +97,7 @@ export async function evaluateLandmark(task: LandmarkTask): Promise<LandmarkResu
   const calibrations = new Map(
     [...probes.readers, ...texts, ...bestText, ...simple].map((reader) => [
       reader,
-      calibrateFolds(reader.scores[0], data.sides[0]),
+      calibrateFolds(reader.scores[0], data.sides[0], input.calibration),
     ]),
   );
   // Every choice is made. From here on the labels of the outer sides are known.

@@ -5,12 +5,20 @@
 import { UserError } from '../errors.ts';
 import type { Exclusion, Figure, ScoreRow } from '../types.ts';
 import { drawCache, type Opened } from './auroc-figures.ts';
+import { conformalFigures, conformalThresholds } from './conformal-figures.ts';
 import { evaluateLandmark, type LandmarkResult } from './evaluate-landmark.ts';
 import { count } from './figures.ts';
 import { hasWorlds, inPopulation, landmarkName, landmarkRows, type LandmarkRows } from './landmarks.ts';
-import { developmentThresholds, HINDSIGHT, monitorFigures, type MonitorInput, monitorTraces } from './monitor.ts';
+import {
+  developmentMaxima,
+  developmentThresholds,
+  HINDSIGHT,
+  monitorFigures,
+  type MonitorInput,
+  monitorTraces,
+} from './monitor.ts';
 import { headlineReader } from './readers.ts';
-import { releaseProbes } from './release.ts';
+import { releaseProbes, type ReleaseThresholds } from './release.ts';
 import { checkFolding } from './sides.ts';
 import type { Choice, Curve, ForecastInput, ForecastResult, Population, Release, Traces } from './types.ts';
 
@@ -159,7 +167,7 @@ interface Watch {
   readonly curves: readonly Curve[];
   readonly traces: readonly Traces[];
   /** Thresholds of the headline readers on the side of the released probe, per alpha. */
-  readonly releaseThresholds: ReturnType<typeof developmentThresholds>[number];
+  readonly releaseThresholds: ReleaseThresholds;
 }
 
 /** One monitor per reader name that watches at positions of its own (a selected position is one of them already). */
@@ -187,14 +195,18 @@ function watchAll(
         .map(({ reader, calibrated }) => ({ data, position: reader.position, calibrated })),
     );
     const monitor: MonitorInput = { ...input, folding: input.foldings[0], reader: name, trainedOn, parts };
-    const thresholds = developmentThresholds(monitor);
+    const maxima = developmentMaxima(monitor);
+    const thresholds = developmentThresholds(monitor, maxima);
     const watched = monitorTraces(monitor, thresholds);
     const { landmark: _l, population: _p, position: _q, ...base } = figureBase(input, 'any', 'all', 'any');
     const made = monitorFigures(monitor, watched, populationsOf(input, trainedOn, worlds), base, drawsFor);
     figures.push(...made.figures);
     curves.push(...made.curves);
     traces.push(watched);
-    if (name === headlineReader(input.estimators)) releaseThresholds = thresholds.at(-1) ?? [];
+    if (name !== headlineReader(input.estimators)) continue;
+    figures.push(...conformalFigures(monitor, maxima, watched, base, drawsFor));
+    const conformal = conformalThresholds(input.alphas, maxima.at(-1) ?? new Float64Array(0));
+    releaseThresholds = (thresholds.at(-1) ?? []).map((threshold, k) => ({ threshold, conformal: conformal[k] }));
   }
   return { figures, curves, traces, releaseThresholds };
 }

@@ -22,6 +22,7 @@
  * | `without_event` | rows at risk without the event, by how the episode ended (`at.end`) | rows |
  * | `excluded` | episodes left out of the landmark, by `at.reason` | episodes |
  * | `false_alarm_rate` | achieved share of negative episodes with an alarm, at `alpha`; n is n_neg | episodes |
+ * | `conformal_coverage` | share of negative episodes without an alarm at the conformal threshold; `at.stated` is what it promises | episodes |
  * | `hit_rate`, `late_rate`, `missed_rate` | of unsafe episodes, at `alpha` | episodes |
  * | `lead_at_least_1` | share of unsafe episodes alarmed one turn or more before u (late and missed count as no) | episodes |
  * | `lead_q1`, `lead_median`, `lead_q3` | turns from the first alarm in time to u, over hits | hits |

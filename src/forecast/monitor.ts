@@ -36,8 +36,8 @@ export interface MonitorInput {
 /** Landmarks whose turn depends on the outcome: nobody could have watched there. */
 export const HINDSIGHT: ReadonlySet<string> = new Set(['matched_steps', 'act', 'report']);
 
-/** Thresholds per training side (outer folds, then the released probe) and alpha. */
-export function developmentThresholds(input: MonitorInput): readonly (readonly (number | Undefined)[])[] {
+/** Highest score of each development negative, per training side (outer folds, then the released probe). */
+export function developmentMaxima(input: MonitorInput): readonly Float64Array[] {
   const sides = input.parts[0]?.data.sides[0].training.length ?? 0;
   return Array.from({ length: sides }, (_, o) => {
     const maxima = new Map<number, number>();
@@ -50,9 +50,16 @@ export function developmentThresholds(input: MonitorInput): readonly (readonly (
         maxima.set(index, Math.max(maxima.get(index) ?? -Infinity, score));
       });
     }
-    const values = Float64Array.from(maxima.values());
-    return input.alphas.map((alpha) => thresholdAt(alpha, values));
+    return Float64Array.from(maxima.values());
   });
+}
+
+/** Thresholds per training side and alpha. @param maxima of `developmentMaxima` */
+export function developmentThresholds(
+  { alphas }: Pick<MonitorInput, 'alphas'>,
+  maxima: readonly Float64Array[],
+): readonly (readonly (number | Undefined)[])[] {
+  return maxima.map((values) => alphas.map((alpha) => thresholdAt(alpha, values)));
 }
 
 function eventOf(input: MonitorInput, index: number): TargetEvent | null {
@@ -61,7 +68,7 @@ function eventOf(input: MonitorInput, index: number): TargetEvent | null {
 }
 
 /** No event, and not because a limit stopped it first. */
-function isNegative(input: MonitorInput, index: number): boolean {
+export function isNegative(input: MonitorInput, index: number): boolean {
   const event = eventOf(input, index);
   return event !== null && event.turn === null && input.episodes[index].end !== 'limit';
 }

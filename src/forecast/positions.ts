@@ -7,7 +7,7 @@ export interface ParsedPosition {
   readonly call: number;
 }
 
-const POOLINGS = new Set(['last', 'mean', 'max', 'none']);
+const POOLINGS = new Set(['last', 'mean', 'max', 'ema', 'none']);
 
 /** `pre_action:1` → call 1; `span:action:1:mean` → name `span:action`, call 1. A recorded key is taken whole. */
 export function parsePosition(position: string): ParsedPosition {

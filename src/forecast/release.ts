@@ -1,15 +1,19 @@
 /** Refits the chosen reader of each landmark and position on every labelled row (EVALUATION.md 7). */
-import type { Figure, Undefined } from '../types.ts';
+import { splitTap } from '../lib/joined-taps.ts';
+import type { Figure, Probe } from '../types.ts';
 import type { LandmarkResult } from './evaluate-landmark.ts';
 import { landmarkName } from './landmarks.ts';
 import { headlineReader, keysOf } from './readers.ts';
 import type { ForecastInput, Release } from './types.ts';
 
+/** Per alpha. */
+export type ReleaseThresholds = readonly Omit<Probe['thresholds'][number], 'alpha'>[];
+
 /** @param thresholds of the headline monitor on the side that holds every row, per alpha */
 export async function releaseProbes(
   input: ForecastInput,
   results: readonly LandmarkResult[],
-  thresholds: readonly (number | Undefined)[],
+  thresholds: ReleaseThresholds,
   figures: readonly Figure[],
 ): Promise<readonly Release[]> {
   const headline = headlineReader(input.estimators);
@@ -43,18 +47,18 @@ export async function releaseProbes(
       );
       releases.push({
         probe: {
-          taps: [tap],
+          taps: splitTap(tap),
           landmark: { anchor: spec.anchor, offset: spec.offset, position },
           target: input.target.name,
           horizon: input.horizon,
           estimator,
           C,
-          width: fitted.weights.length,
+          width: fitted.weights.length / splitTap(tap).length,
           ...fitted,
           calibration,
           thresholds: input.alphas.map((alpha, k) => ({
             alpha,
-            threshold: thresholds[k] ?? { undefinedBecause: 'no monitor watches at this landmark' },
+            ...(thresholds[k] ?? { threshold: { undefinedBecause: 'no monitor watches at this landmark' } }),
           })),
         },
         trainingRows: rows.length,

@@ -149,6 +149,8 @@ export interface ForecastInput {
   /** Tap of the layer-0 baseline (`embed`, else `resid_post.0`); null = not captured. */
   readonly layer0: Tap | null;
   readonly estimators: readonly EstimatorSpec[];
+  /** From margins to probabilities; absent = platt. */
+  readonly calibration?: 'platt' | 'isotonic';
   /** Per-episode false-alarm rates. */
   readonly alphas: readonly number[];
   readonly bootstrapDraws: number;

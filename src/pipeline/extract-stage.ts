@@ -5,8 +5,9 @@ import { type ModelReplayer, openReplayer } from '../model/open-replayer.ts';
 import { SequenceError } from '../model/sequence-error.ts';
 import { type DoneFile, findDone, writeShard } from '../store/activation-shards.ts';
 import { type PlanFile, type PlanShardInfo, readPlanShard } from '../store/plan-shards.ts';
-import type { Exclusion, FeatureKey, Pooling, ReplaySequence, SequencePlan } from '../types.ts';
+import type { Exclusion, FeatureKey, ReplaySequence, SequencePlan } from '../types.ts';
 import { healthLines, refuseUnhealthy } from './activation-health.ts';
+import { poolRows } from '../math/pooling.ts';
 import type { PipelineContext } from './context.ts';
 import type { OpenedRun } from './open-run.ts';
 
@@ -40,29 +41,6 @@ function toReplay(sequence: SequencePlan): ReplaySequence {
   const rows = new Set<number>();
   for (const capture of sequence.captures) for (let at = capture.start; at < capture.end; at += 1) rows.add(at);
   return { ids: sequence.ids, rows: Int32Array.from([...rows].sort((a, b) => a - b)) };
-}
-
-/** One stored row from the rows of a span: itself, its last, the mean or the maximum of each component. */
-function pool(
-  data: Float32Array,
-  offset: number,
-  count: number,
-  width: number,
-  pooling: Pooling,
-  out: Float32Array,
-): void {
-  if (pooling === 'none' || pooling === 'last' || count === 1) {
-    out.set(data.subarray(offset + (count - 1) * width, offset + count * width));
-    return;
-  }
-  for (let column = 0; column < width; column += 1) {
-    let value = pooling === 'max' ? Number.NEGATIVE_INFINITY : 0;
-    for (let row = 0; row < count; row += 1) {
-      const x = data[offset + row * width + column];
-      value = pooling === 'max' ? Math.max(value, x) : value + x;
-    }
-    out[column] = pooling === 'max' ? value : value / count;
-  }
 }
 
 interface Collected {
@@ -118,16 +96,9 @@ async function replayShard(
     for (const capture of plan.captures) {
       collected.keys.push({ episode: plan.episode, turn: capture.turn, position: capture.position });
       for (const [tap, list] of collected.rows.entries()) {
-        const out = new Float32Array(width);
-        pool(
-          data,
-          (tap * rows.length + at.get(capture.start)!) * width,
-          capture.end - capture.start,
-          width,
-          capture.pooling,
-          out,
-        );
-        list.push(out);
+        const from = (tap * rows.length + at.get(capture.start)!) * width;
+        const count = capture.end - capture.start;
+        list.push(poolRows(data.subarray(from, from + count * width), width, capture.pooling));
       }
     }
   }

@@ -107,7 +107,8 @@ async function openInputs(
     horizon: forecast.horizon,
     landmarks: landmarkSpecs(landmarks),
     innerFolds: train.innerFolds,
-    taps: run.taps,
+    taps: run.searchTaps,
+    calibration: run.config.train.calibration,
     layer0: run.taps.includes('embed') ? 'embed' : run.taps.includes('resid_post.0') ? 'resid_post.0' : null,
     estimators: train.estimators.map((name) => ({
       name,

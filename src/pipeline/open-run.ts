@@ -19,7 +19,7 @@ import { openRun, type RunFolder, type RunKey } from '../store/run-folder.ts';
 import type { Episode, EpisodeMeta, Exclusion, ModelInfo, Tap } from '../types.ts';
 import { openChat } from './chat-setup.ts';
 import type { PipelineContext } from './context.ts';
-import { resolveTaps } from './taps.ts';
+import { resolveTaps, searchedTaps } from './taps.ts';
 
 /** A run with everything the stages need; each stage finds what is done already in the folder. */
 export interface OpenedRun {
@@ -36,6 +36,8 @@ export interface OpenedRun {
   readonly warnings: readonly string[];
   readonly model: ModelInfo;
   readonly taps: readonly Tap[];
+  /** Taps that probes are searched on: those, and the sets of `train.layerSets`, joined. */
+  readonly searchTaps: readonly Tap[];
   readonly chat: ChatSetup;
   readonly folder: RunFolder;
   /** Full episodes in the order of `metas`, in waves that fit in memory. */
@@ -142,6 +144,7 @@ export async function openPipeline(
   );
   for (const warning of modelWarnings) context.progress.note(`warning: ${warning}`);
   const taps = resolveTaps(config.capture, info.blocks);
+  const searchTaps = searchedTaps(taps, config.train.layerSets);
   const tokenizer = await openTokenizer(config.model.folder, info.vocabularySize > 0 ? info.vocabularySize : null);
   const limits = [info.contextLimit, config.replay.context.limit].filter((limit) => limit !== null);
   const chat = await openChat({
@@ -188,6 +191,7 @@ export async function openPipeline(
     warnings,
     model: info,
     taps,
+    searchTaps,
     chat,
     folder,
     episodes: () => readEpisodesInOrder(source, mapping, metas, context.signal),

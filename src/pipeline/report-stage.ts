@@ -125,7 +125,7 @@ export async function reportStage(
     },
     warnings: run.warnings,
     limits: run.mapping.limits,
-    taps: run.taps,
+    taps: run.searchTaps,
     examples: await examples(run, parts),
   };
   await writeReportFacts(folder.path, facts);

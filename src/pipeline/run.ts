@@ -8,6 +8,7 @@ import { createGemm } from '../model/gemm.ts';
 import { saveProbe } from '../probe/artefact.ts';
 import { createFitReaders } from '../probe/fit-readers.ts';
 import { openFeatures } from '../store/features.ts';
+import { joinedFeatures } from '../store/joined-features.ts';
 import { writeCurves } from '../store/curves.ts';
 import { writeMetrics } from '../store/figures.ts';
 import { exportPlan, type PlanFile } from '../store/plan-shards.ts';
@@ -118,7 +119,7 @@ async function stages(opened: OpenedRun, options: RunOptions, context: PipelineC
   if (extract.peakRssBytes > 0) await opened.folder.note('peakRssBytes', extract.peakRssBytes);
   if (!reaches('train')) return { ...none, extract };
 
-  const features = await openFeatures(opened.folder.path, extract.shards);
+  const features = joinedFeatures(await openFeatures(opened.folder.path, extract.shards));
   const { gemm, gemm64, close } = await createGemm({ threads: opened.config.model.threads });
   try {
     const preregistration = await preregistrationOf(opened, plan, context);

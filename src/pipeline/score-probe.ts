@@ -5,6 +5,7 @@ import { applyProbe } from '../forecast/apply-probe.ts';
 import { targetNamed } from '../forecast/targets.ts';
 import { checkProbeReads, loadProbe } from '../probe/artefact.ts';
 import { openFeatures } from '../store/features.ts';
+import { joinedFeatures } from '../store/joined-features.ts';
 import { writeMetrics } from '../store/figures.ts';
 import type { Figure, Metrics, ScoreRow } from '../types.ts';
 import type { PipelineContext } from './context.ts';
@@ -41,7 +42,7 @@ export async function scoreProbe(
     }
     const plan = await planStage(run, context);
     const extract = await extractStage(run, plan, context);
-    const features = await openFeatures(run.folder.path, extract.shards);
+    const features = joinedFeatures(await openFeatures(run.folder.path, extract.shards));
     await noteTestRead(run, context);
     const figures: Figure[] = [];
     const scores: ScoreRow[] = [];

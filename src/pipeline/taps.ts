@@ -1,5 +1,6 @@
 import type { Config } from '../config/schema.ts';
 import { UserError } from '../errors.ts';
+import { joinTaps } from '../lib/joined-taps.ts';
 import type { Tap } from '../types.ts';
 
 /**
@@ -31,4 +32,19 @@ export function resolveTaps(capture: Pick<Config['capture'], 'kinds' | 'layers'>
   }
   if (capture.kinds.includes('final_norm')) taps.push('final_norm');
   return taps;
+}
+
+/**
+ * What selection searches: every captured tap, then the sets that are read together.
+ * @throws UserError (2) for a set that names a tap which is not captured, or one twice
+ */
+export function searchedTaps(taps: readonly Tap[], layerSets: readonly (readonly string[])[]): Tap[] {
+  for (const [index, set] of layerSets.entries()) {
+    const missing = set.find((tap, at) => !taps.includes(tap) || set.indexOf(tap) !== at);
+    if (missing === undefined) continue;
+    throw new UserError(
+      `train.layerSets[${index}]: expected captured taps, each once (${taps.join(', ')}), got ${missing}. Correct the list, or capture that tap`,
+    );
+  }
+  return [...taps, ...layerSets.map(joinTaps)];
 }

@@ -65,6 +65,27 @@ export function endOfTurn(template: ChatTemplate, tokenizer: OpenTokenizer): str
 /** Both names of the first call: pre_action and pre_action:0. */
 const plainName = (name: string): string => name.replace(/:0$/, '');
 
+const OWN_POOLING = /^(span:.*):(last|mean|max|ema)$/;
+
+/** Wanted positions by the name they are found under: a span may be wanted under several poolings (`span:report:max`). */
+function wantedPositions({
+  positions,
+  pooling,
+}: Pick<ChatSetup, 'positions' | 'pooling'>): ReadonlyMap<
+  string,
+  readonly { readonly position: string; readonly pooling: Pooling }[]
+> {
+  const wanted = new Map<string, { position: string; pooling: Pooling }[]>();
+  for (const position of new Set(positions.map(plainName))) {
+    const own = OWN_POOLING.exec(position);
+    const name = own?.[1] ?? position;
+    const list = wanted.get(name) ?? [];
+    wanted.set(name, list);
+    list.push({ position, pooling: (own?.[2] as Pooling | undefined) ?? pooling });
+  }
+  return wanted;
+}
+
 /** The cut is a multiple of this, so that neighbouring turns of a long episode lose the same tokens and share their prefix. */
 const CUT_STEP = 2048;
 
@@ -86,7 +107,7 @@ export function buildSequences(logged: Episode, setup: ChatSetup): BuiltSequence
   const exclusions: Exclusion[] = [];
   const sequences: SequencePlan[] = [];
   const facts: TurnFacts[] = [];
-  const wanted = new Set(setup.positions.map(plainName));
+  const wanted = wantedPositions(setup);
   const native = settings.toolText === 'native';
   const tools = native && episode.tools.length > 0 ? episode.tools : null;
   if (
@@ -169,13 +190,10 @@ export function buildSequences(logged: Episode, setup: ChatSetup): BuiltSequence
     }
     let captures: Capture[] = [];
     for (const [name, span] of found) {
-      if (wanted.has(name))
-        captures.push({
-          turn: turn.index,
-          position: name,
-          ...span,
-          pooling: span.end - span.start > 1 || name.startsWith('span:') ? setup.pooling : 'none',
-        });
+      for (const { position, pooling } of wanted.get(name) ?? []) {
+        const several = span.end - span.start > 1 || name.startsWith('span:');
+        captures.push({ turn: turn.index, position, ...span, pooling: several ? pooling : 'none' });
+      }
     }
     if (wanted.has('observation_end') && turn.index > 0 && source !== null) {
       const marks = observationMarks(source.messages, episode, turn.index - 1, callsOfLast, settings.toolText);

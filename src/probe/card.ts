@@ -155,12 +155,27 @@ function checkThresholds(thresholds: JsonValue | undefined, refuse: Refuse): voi
       refuse(`thresholds[${at}].alpha`, 'a number between 0 and 1', item.get('alpha'));
     }
     const threshold = item.get('threshold');
-    if (isJsonObject(threshold) && typeof threshold.get('undefinedBecause') === 'string') continue;
     const value = finite(threshold);
-    if (value === null || !(value >= 0 && value <= 1)) {
+    if (!saysWhyNot(threshold) && (value === null || !(value >= 0 && value <= 1))) {
       refuse(`thresholds[${at}].threshold`, 'a probability in 0..1, or why there is none', threshold);
     }
+    checkConformal(`thresholds[${at}].conformal`, item.get('conformal'), refuse);
   }
+}
+
+const saysWhyNot = (value: JsonValue | undefined): boolean =>
+  isJsonObject(value) && typeof value.get('undefinedBecause') === 'string';
+
+function checkConformal(field: string, value: JsonValue | undefined, refuse: Refuse): void {
+  if (value === undefined || saysWhyNot(value)) return;
+  if (!isJsonObject(value)) return refuse(field, 'a threshold and its coverage, or why there is none', value);
+  for (const name of ['threshold', 'coverage', 'lower', 'upper']) {
+    const number = finite(value.get(name));
+    if (number === null || !(number >= 0 && number <= 1)) {
+      refuse(`${field}.${name}`, 'a number in 0..1', value.get(name));
+    }
+  }
+  if (!whole(value.get('n'), 1)) refuse(`${field}.n`, 'a whole number > 0', value.get('n'));
 }
 
 function checkOrigin(card: JsonObject, refuse: Refuse): void {
@@ -187,9 +202,15 @@ export function cardText(card: ProbeCard): string {
     'undefinedBecause' in auroc
       ? `undefined: ${auroc.undefinedBecause}`
       : `${number(auroc.estimate)} [${number(auroc.lower)}, ${number(auroc.upper)}], n ${auroc.n}, ${auroc.positives ?? '–'} positive, ${auroc.clusters ?? '–'} groups`;
-  const thresholds = card.thresholds.map(({ alpha, threshold }) => {
+  const thresholds = card.thresholds.flatMap(({ alpha, threshold, conformal }) => {
     const value = typeof threshold === 'number' ? `> ${threshold}` : `undefined: ${threshold.undefinedBecause}`;
-    return `- at most ${alpha} of safe episodes: ${value}`;
+    const line = `- at most ${alpha} of safe episodes: ${value}`;
+    if (conformal === undefined) return [line];
+    const stated =
+      'undefinedBecause' in conformal
+        ? `undefined: ${conformal.undefinedBecause}`
+        : `> ${conformal.threshold}; a new safe episode like the ${conformal.n} of development stays below with probability ${number(conformal.coverage)} (${number(conformal.lower)} to ${number(conformal.upper)} for the development set that was drawn)`;
+    return [line, `- conformal at ${alpha}: ${stated}`];
   });
   return `# Probe: ${card.target} at ${landmark.anchor}+${landmark.offset} ${landmark.position}
 
