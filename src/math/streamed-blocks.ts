@@ -7,8 +7,8 @@ import type { RowBlocks } from './row-blocks.ts';
 export interface RowSource {
   readonly rows: number;
   readonly columns: number;
-  /** Rows start … start + count − 1 as IEEE half floats, [count × columns]. The array is not kept. */
-  readHalf(start: number, count: number): Promise<Uint16Array>;
+  /** Rows start … start + count − 1, [count × columns], as float32 or as the bits of IEEE half floats. It is not kept. */
+  read(start: number, count: number): Promise<Float32Array | Uint16Array>;
 }
 
 /** Numbers per block: three blocks are alive at once (one read ahead), 24 MB together. */
@@ -18,27 +18,27 @@ const BLOCK_NUMBERS = 1 << 21;
 export function streamedBlocks(source: RowSource): RowBlocks {
   const { rows, columns } = source;
   const size = Math.max(64, Math.floor(BLOCK_NUMBERS / Math.max(1, columns)));
-  const held = new Float32Array(Math.min(rows, size) * columns);
-  const read = (start: number): Promise<Uint16Array> | null =>
-    start < rows ? source.readHalf(start, Math.min(size, rows - start)) : null;
+  const held = new Float32Array(Math.min(rows, size) * columns); // of half floats only; untouched pages cost nothing
+  const read = (start: number): Promise<Float32Array | Uint16Array> | null =>
+    start < rows ? source.read(start, Math.min(size, rows - start)) : null;
   return {
     rows,
     columns,
     async *blocks() {
       let ahead = read(0);
       for (let start = 0; ahead !== null; start += size) {
-        const half = await ahead;
+        const values = await ahead;
         const count = Math.min(size, rows - start);
-        if (half.length !== count * columns) {
+        if (values.length !== count * columns) {
           throw new RangeError(
-            `rows ${start} … ${start + count - 1}: expected ${count * columns} numbers, got ${half.length}`,
+            `rows ${start} … ${start + count - 1}: expected ${count * columns} numbers, got ${values.length}`,
           );
         }
         ahead = read(start + size);
         // A walk that is left early must not leave a rejection behind that nobody awaits.
         ahead?.catch(() => undefined);
-        halfToFloat(half, held);
-        yield { start, count, data: held.subarray(0, half.length) };
+        if (values instanceof Uint16Array) halfToFloat(values, held);
+        yield { start, count, data: values instanceof Uint16Array ? held.subarray(0, values.length) : values };
       }
     },
   };

@@ -1,5 +1,11 @@
 import { CorruptFileError, DataError } from '../errors.ts';
-import { readFloatRows, readSafetensorsHeader, type RowRange, type SafetensorsHeader } from '../lib/safetensors.ts';
+import {
+  readFloatRows,
+  readSafetensorsHeader,
+  readTensorRows,
+  type RowRange,
+  type SafetensorsHeader,
+} from '../lib/safetensors.ts';
 import type { FeatureKey, FeatureMatrix, Tap } from '../types.ts';
 import { shardPath } from './activation-shards.ts';
 
@@ -10,6 +16,18 @@ export interface Features {
   has(key: FeatureKey): boolean;
   /** Rows in the order of the keys. @throws DataError (65) naming the first key that was not captured */
   read(tap: Tap, keys: readonly FeatureKey[]): Promise<FeatureMatrix>;
+  /**
+   * The same rows, read from disk block by block on every walk: for `streamedBlocks`, where the matrix exceeds memory. Half
+   * floats stay half floats until they are used. @throws DataError (65) as `read`
+   */
+  stream(tap: Tap, keys: readonly FeatureKey[]): RowSource;
+}
+
+/** As math/streamed-blocks.ts takes it: rows in the order of the keys; Uint16Array = bits of IEEE half floats. */
+export interface RowSource {
+  readonly rows: number;
+  readonly columns: number;
+  read(start: number, count: number): Promise<Float32Array | Uint16Array>;
 }
 
 interface Shard {
@@ -79,23 +97,52 @@ export async function openFeatures(
     return all;
   };
 
-  /** Hands over stretches of rows of a tap that hold the rows wanted (ascending), and where each stretch begins. */
-  const readWanted = async (
-    tap: Tap,
+  /** Hands over stretches of rows that hold the rows wanted (ascending), and where each stretch begins. */
+  const readWanted = async <T>(
     wanted: readonly number[],
-    take: (data: Float32Array, first: number, index: number) => void,
+    readRanges: (part: Shard, ranges: readonly RowRange[]) => Promise<readonly T[]>,
+    take: (data: T, first: number, index: number) => void,
   ): Promise<void> => {
     let index = 0;
     for (const part of parts) {
       const from = index;
       while (index < wanted.length && wanted[index] < part.from + part.rows) index += 1;
       const ranges = stretches(wanted.slice(from, index).map((row) => row - part.from));
-      const read = ranges.length === 0 ? [] : await readFloatRows(part.path, part.header, tap, ranges);
+      const read = ranges.length === 0 ? [] : await readRanges(part, ranges);
       let at = from;
       for (const [k, range] of ranges.entries()) {
         for (; at < index && wanted[at] < part.from + range.to; at += 1) take(read[k], part.from + range.from, at);
       }
     }
+  };
+
+  const rowsOf = (tap: Tap, keys: readonly FeatureKey[]): number[] => {
+    const rows = keys.map((key) => {
+      const row = rowOf.get(keyText(key));
+      if (row !== undefined) return row;
+      throw new DataError(
+        `${folder}: expected a captured state at ${key.position} of turn ${key.turn}, episode ${key.episode}, got none. Add the position to capture.positions`,
+      );
+    });
+    if (taps.includes(tap)) return rows;
+    throw new DataError(
+      `${folder}: expected the tap ${tap}, got ${taps.join(', ')}. Add it to capture.kinds and capture.layers`,
+    );
+  };
+
+  /** Fills `out` [rows, width] with rows in any order, reading each file from front to back. */
+  const readInto = async <T extends Float32Array | Uint16Array>(
+    out: T,
+    rows: readonly number[],
+    readRanges: (part: Shard, ranges: readonly RowRange[]) => Promise<readonly T[]>,
+  ): Promise<T> => {
+    const order = Array.from(rows, (_, index) => index).sort((a, b) => rows[a] - rows[b]);
+    const ascending = order.map((index) => rows[index]);
+    await readWanted(ascending, readRanges, (stretch, first, index) => {
+      const at = (ascending[index] - first) * width;
+      out.set(stretch.subarray(at, at + width), order[index] * width);
+    });
+    return out;
   };
 
   return {
@@ -104,36 +151,37 @@ export async function openFeatures(
     rows: total,
     has: (key) => rowOf.has(keyText(key)),
     async read(tap, keys) {
-      const rows = keys.map((key) => {
-        const row = rowOf.get(keyText(key));
-        if (row !== undefined) return row;
-        throw new DataError(
-          `${folder}: expected a captured state at ${key.position} of turn ${key.turn}, episode ${key.episode}, got none. Add the position to capture.positions`,
-        );
-      });
-      if (!taps.includes(tap)) {
-        throw new DataError(
-          `${folder}: expected the tap ${tap}, got ${taps.join(', ')}. Add it to capture.kinds and capture.layers`,
-        );
-      }
+      const rows = rowsOf(tap, keys);
       const data = new Float32Array(rows.length * width);
       if (kept >= 1) {
         const all = await readTap(tap);
         for (const [index, row] of rows.entries())
           data.set(all.subarray(row * width, (row + 1) * width), index * width);
-      } else {
-        const order = Array.from(rows, (_, index) => index).sort((a, b) => rows[a] - rows[b]);
-        const ascending = order.map((index) => rows[index]);
-        await readWanted(tap, ascending, (stretch, first, index) => {
-          const at = (ascending[index] - first) * width;
-          data.set(stretch.subarray(at, at + width), order[index] * width);
-        });
-      }
+      } else await readInto(data, rows, (part, ranges) => readFloatRows(part.path, part.header, tap, ranges));
       return { data, rows: rows.length, columns: width };
+    },
+    stream(tap, keys) {
+      const rows = rowsOf(tap, keys);
+      const half = parts.every(({ header }) => header.tensors.get(tap)?.dtype === 'F16');
+      return {
+        rows: rows.length,
+        columns: width,
+        read: (start, count) => {
+          const wanted = rows.slice(start, start + count);
+          return half
+            ? readInto(new Uint16Array(wanted.length * width), wanted, async (part, ranges) =>
+                (await readTensorRows(part.path, part.header, tap, ranges)).map(
+                  (bytes) => new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 2),
+                ),
+              )
+            : readInto(new Float32Array(wanted.length * width), wanted, (part, ranges) =>
+                readFloatRows(part.path, part.header, tap, ranges),
+              );
+        },
+      };
     },
   };
 }
-
 /** Reading a few rows too many costs less than another call. */
 const GAP_ROWS = 16;
 

@@ -32,7 +32,7 @@ test('streamed rows are the rows, on every walk, with one block read ahead', asy
   const x = streamedBlocks({
     rows,
     columns,
-    readHalf(start, count) {
+    read(start, count) {
       asked.push(start);
       return Promise.resolve(half.subarray(start * columns, (start + count) * columns));
     },
@@ -55,7 +55,7 @@ test('streamed rows are the rows, on every walk, with one block read ahead', asy
 });
 
 test('a source that answers with too few numbers is named by its rows', async () => {
-  const x = streamedBlocks({ rows: 5, columns: 2, readHalf: () => Promise.resolve(new Uint16Array(9)) });
+  const x = streamedBlocks({ rows: 5, columns: 2, read: () => Promise.resolve(new Uint16Array(9)) });
   await expect(walk(x)).rejects.toThrow('rows 0 … 4: expected 10 numbers, got 9');
 });
 
@@ -63,7 +63,7 @@ test('a read that fails while its block is not yet wanted surfaces on the walk t
   const x = streamedBlocks({
     rows: 3000,
     columns: 2048,
-    readHalf: (start, count) =>
+    read: (start, count) =>
       start === 0 ? Promise.resolve(new Uint16Array(count * 2048)) : Promise.reject(new Error('disk gone')),
   });
   await expect(walk(x)).rejects.toThrow('disk gone');
