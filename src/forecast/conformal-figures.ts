@@ -44,7 +44,9 @@ export function conformalFigures(
     const folds = thresholds.map((perAlpha) => perAlpha[k]);
     const missing = folds.find(isUndefined);
     if (missing !== undefined) return { ...figure, value: missing };
-    const stated = folds.flatMap((fold) => (isUndefined(fold) ? [] : [fold])).sort((a, b) => a.coverage - b.coverage)[0];
+    const stated = folds
+      .flatMap((fold) => (isUndefined(fold) ? [] : [fold]))
+      .sort((a, b) => a.coverage - b.coverage)[0];
     const covered = negatives.map(({ trace }) => {
       const fold = folds[trace.fold];
       return !isUndefined(fold) && firstAlarm(trace.points, fold.threshold) === null ? 1 : 0;
