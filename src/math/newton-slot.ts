@@ -56,8 +56,12 @@ export interface Slot {
   stalls: number;
 }
 
-/** Inner solves stop when their residual, in the preconditioner's norm, is this share of its start. */
-const FORCING = 0.1;
+/**
+ * Inner solves stop when their residual, in the preconditioner's norm, is this share of its start: loosely while the step
+ * will be cut or the curvature will change anyway, tightly where the next gradient costs a walk in float64.
+ */
+const forcingAt = (relativeGap: number): number => (relativeGap > FAR ? LOOSE : TIGHT);
+const [FAR, LOOSE, TIGHT] = [1e-3, 0.5, 0.1];
 
 export function openSlot(index: number, problem: LinearProblem, start: number): Slot {
   const columns = problem.shape.length;
@@ -169,7 +173,7 @@ export function takePreconditioned(
   }
   const beta = rz / slot.rz;
   slot.rz = rz;
-  if (!(rz > FORCING * FORCING * slot.startRz) || slot.alphas.length >= limits.maxInner) return true;
+  if (!(rz > forcingAt(slot.relativeGap) ** 2 * slot.startRz) || slot.alphas.length >= limits.maxInner) return true;
   slot.betas.push(beta);
   for (let k = 0; k < direction.length; k += 1) direction[k] = solved[k] + beta * direction[k];
   slot.directionC = solvedC + beta * slot.directionC;
