@@ -41,14 +41,16 @@ export function recordedPositions(
   step: number,
   limit: number,
 ): Readonly<Record<string, number>> {
+  // A log does not say here whose it is: what one of its models may write is taken.
+  const least = Math.min(settings.from, ...settings.perModel.map((rule) => rule.from));
   // Names are data: no prototype.
   const out = Object.create(null) as Record<string, number>;
   for (const [name, item] of entriesOf(event, value, settings, field, step)) {
     const number = isJsonNumber(item) ? Number(item.lexeme) : Number.NaN;
-    if (!Number.isSafeInteger(number) || number < settings.from)
+    if (!Number.isSafeInteger(number) || number < least)
       throw new FieldProblem(
         field,
-        `token positions as whole numbers >= ${settings.from}`,
+        `token positions as whole numbers >= ${least}`,
         `${name.slice(0, 40)} = ${show(item)} in step ${step}`,
       );
     if (number > limit)

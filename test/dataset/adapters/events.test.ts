@@ -76,6 +76,8 @@ describe('events', () => {
     expect(() => first({ positions: { prompt_end: 1.5 } })).toThrow(/whole numbers >= 0/);
     const fromOne = await mappingWith('positions: {from: 1}');
     expect(() => first({ positions: { prompt_end: 0 } }, fromOne)).toThrow(/whole numbers >= 1/);
+    const mixed = await mappingWith('positions: {from: 1, perModel: [{match: other, origin: generation, from: 0}]}');
+    expect(first({ positions: { prompt_end: 0 } }, mixed).recordedPositions['prompt_end']).toBe(0);
   });
 
   it('take names that are data as data', () => {
