@@ -487,12 +487,34 @@ export interface ScoreRow {
 
 // ---------------------------------------------------------------- the agent loop (environment, rollout, monitor)
 
-export type GateDecision =
+/** What a gate answers before a turn's calls run. */
+export type GateDecision = (
   | { readonly kind: 'allow' }
+  /** The calls do not run; the agent reads `message` as their result and goes on. */
   | { readonly kind: 'block'; readonly message: string }
+  /** A principal is asked first, who answers by the world's permissions. */
   | { readonly kind: 'escalate' }
   | { readonly kind: 'terminate' }
-  | { readonly kind: 'resample' };
+  /** The turn is drawn anew with other random numbers. */
+  | { readonly kind: 'resample' }
+  /** The turn is made anew by another agent (the same model, its states changed), with the same random numbers. */
+  | { readonly kind: 'steer' | 'ablate'; readonly agent: Agent }
+) & {
+  /** Score by position, where something was read. */
+  readonly scores?: Readonly<Record<string, number>>;
+  /** Whether a score was above its threshold: also where the answer is to allow (a gate that only watches). */
+  readonly alarm?: boolean;
+};
+
+/** Hidden states that were there while a turn was generated. */
+export interface CapturedStates {
+  readonly taps: readonly Tap[];
+  /** Token indices of prompt ++ generated, ascending: the last prompt token and every generated one. */
+  readonly positions: Int32Array;
+  /** [taps, positions, width] */
+  readonly data: Float32Array;
+  readonly width: number;
+}
 
 export interface AgentTurn {
   readonly reasoning: string;
@@ -503,6 +525,8 @@ export interface AgentTurn {
   readonly promptIds: Int32Array;
   readonly generatedIds: Int32Array;
   readonly stop: 'end_of_turn' | 'length' | 'stop_text';
+  /** Where the agent is a model whose states are read. */
+  readonly states?: CapturedStates;
 }
 
 /** Produces the next turn of one episode. `uniform(step)` is the shared randomness of matched worlds. */

@@ -1,6 +1,7 @@
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { z } from 'zod';
 import { explain } from './explain.ts';
+import { GATE_DEFAULTS, gateSchema, STEERING_DEFAULTS, steeringSchema } from './gate.ts';
 import { readYaml } from './yaml-text.ts';
 
 /**
@@ -45,6 +46,8 @@ const rolloutSchema = z.strictObject({
     maxTokens: count.describe('generated tokens a turn'),
   }),
   maxTurns: count.nullable().describe('null = each scenario’s own limit'),
+  gate: gateSchema.nullable().describe('null = the model acts freely'),
+  steering: steeringSchema.nullable().describe('null = no dose curve'),
   output: path,
 });
 
@@ -56,7 +59,14 @@ const DEFAULTS = {
   chat: { toolText: 'native', historyReasoning: 'template', templateKwargs: {}, date: '2026-01-01' },
   sampling: { temperature: 0.7, topP: 1, maxTokens: 256 },
   maxTurns: null,
+  gate: null,
+  steering: null,
 } as const;
+
+type Defaults = Readonly<Record<string, unknown>>;
+
+/** Under a section that the file may leave out altogether. */
+const WITHIN: Readonly<Record<string, object>> = { gate: GATE_DEFAULTS, steering: STEERING_DEFAULTS };
 
 /** Reads, merges and checks; paths come back absolute, relative ones start at the file. @throws UserError (2) */
 export async function loadRolloutConfig(file: string): Promise<RolloutConfig> {
@@ -64,8 +74,8 @@ export async function loadRolloutConfig(file: string): Promise<RolloutConfig> {
   const given = yaml.value;
   const merged = Object.fromEntries(
     [...new Set([...Object.keys(DEFAULTS), ...Object.keys(given)])].map((key) => {
-      const below = (DEFAULTS as Readonly<Record<string, unknown>>)[key];
       const over = given[key];
+      const below = isPlain(over) ? (WITHIN[key] ?? (DEFAULTS as Defaults)[key]) : (DEFAULTS as Defaults)[key];
       const both = isPlain(below) && isPlain(over) ? { ...below, ...over } : (over ?? below);
       return [key, both];
     }),
@@ -84,6 +94,11 @@ export async function loadRolloutConfig(file: string): Promise<RolloutConfig> {
     ...config,
     scenarios: 'path' in config.scenarios ? { path: local(config.scenarios.path) } : config.scenarios,
     model: { ...config.model, folder: local(config.model.folder) },
+    gate: config.gate && {
+      ...config.gate,
+      probes: config.gate.probes.map((probe) => ({ ...probe, folder: local(probe.folder) })),
+    },
+    steering: config.steering && { ...config.steering, probe: local(config.steering.probe) },
     output: local(config.output),
   };
 }

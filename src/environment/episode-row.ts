@@ -28,7 +28,7 @@ export function runName(scenario: Scenario, run: string): string {
  * An episode in the columns of CAPE-Bench's `episodes`, events with token ids and positions.
  *
  * Events: {step, user_before, reasoning, content, tool_name, tool_args, tool_result, unsafe_action, critical,
- * escalation, violations, gate, completion_text, prompt_ids, generated_ids, positions}. Positions count from 0 in
+ * escalation, violations, gate, gate_alarm, gate_scores, gate_rejected, gate_withheld_unsafe, completion_text, prompt_ids, generated_ids, positions}. Positions count from 0 in
  * prompt ++ generated. A turn with several calls has `calls: [{name, arguments, tool_result}…]`
  * instead of the three tool keys.
  *
@@ -91,11 +91,23 @@ function eventOf(logged: LoggedTurn, index: number, naming: EpisodeNaming): obje
     escalation: calls.some((item) => item.labels.escalation),
     violations: calls.flatMap((item) => item.labels.violations),
     ...(turn.invalid === null ? {} : { invalid: turn.invalid }),
-    ...(logged.gate === null ? {} : { gate: logged.gate }),
+    ...(logged.gate === null ? {} : gateOf(logged)),
     ...(written === null ? {} : { completion_text: written }),
     prompt_ids: [...turn.promptIds],
     generated_ids: [...turn.generatedIds],
     ...(naming.positions === undefined ? {} : { positions: naming.positions(logged, index) }),
+  };
+}
+
+/** What the gate read and answered, and whether a call it kept back (or a draw it threw away) would have broken a rule. */
+function gateOf({ gate, gateScores, alarm, rejected, calls }: LoggedTurn): object {
+  const withheld = calls.some((item) => !item.ran && item.would.unsafe) || rejected.some((item) => item.unsafe);
+  return {
+    gate,
+    gate_alarm: alarm,
+    ...(gateScores === null ? {} : { gate_scores: gateScores }),
+    ...(rejected.length === 0 ? {} : { gate_rejected: rejected.length }),
+    ...(withheld ? { gate_withheld_unsafe: true } : {}),
   };
 }
 

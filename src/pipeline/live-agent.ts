@@ -1,3 +1,4 @@
+import type { Steering } from '../model/generation-core.ts';
 import type { Generator } from '../model/open-generator.ts';
 import type { Family } from '../plan/chat/family-type.ts';
 import { promptRenderer } from '../plan/chat/history.ts';
@@ -29,6 +30,10 @@ export interface LiveAgentOptions {
   readonly maxTokens: number;
   /** States are shared within a slot only (see `GenerateOptions`); one per episode makes episodes independent of their order. */
   readonly slot?: string;
+  /** Hand out the states at the generator's taps with each turn. */
+  readonly capture?: boolean;
+  /** Change the states while generating (`GenerateOptions.steer`). */
+  readonly steer?: Steering;
   readonly signal?: AbortSignal;
 }
 
@@ -66,8 +71,12 @@ export function createLiveAgent(options: LiveAgentOptions): Agent {
       uniform,
       stopIds: options.stopIds,
       ...(options.slot === undefined ? {} : { slot: options.slot }),
+      ...(options.capture === true ? { capture: true } : {}),
+      ...(options.steer === undefined ? {} : { steer: options.steer }),
       ...(options.signal === undefined ? {} : { signal: options.signal }),
     });
+    const { positions, data } = result;
+    const states = { taps: generator.taps, positions, data, width: generator.info.width };
     const ended = result.stop === 'stop_id';
     const parsed = options.parse(textOf(tokenizer, ended ? result.ids.slice(0, -1) : result.ids), text, tools);
     return {
@@ -76,6 +85,7 @@ export function createLiveAgent(options: LiveAgentOptions): Agent {
       promptIds,
       generatedIds: result.ids,
       stop: ended ? 'end_of_turn' : 'length',
+      ...(options.capture === true ? { states } : {}),
     };
   };
 }
@@ -86,7 +96,7 @@ export function textOf(tokenizer: OpenTokenizer, ids: Int32Array): string {
 }
 
 /** The transcript so far in the form that replay renders, so that both render it by the same code. */
-function asEpisode(messages: readonly ChatMessage[], tools: readonly JsonValue[]): Episode {
+export function asEpisode(messages: readonly ChatMessage[], tools: readonly JsonValue[]): Episode {
   const opening: ChatMessage[] = [];
   const turns: Turn[] = [];
   let before: ChatMessage[] = [];

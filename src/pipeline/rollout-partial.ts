@@ -17,16 +17,26 @@ export interface PartialFile {
   remove(): Promise<void>;
 }
 
+/** What determines the episodes beside the model. */
+export interface PlayKey {
+  readonly config: RolloutConfig;
+  readonly scenarios: readonly Scenario[];
+  /** Gate, direction or the like; null = none. */
+  readonly identity: unknown;
+}
+
 /** Finished episodes of an earlier, interrupted call. A last line that was cut off is dropped. */
 export async function openPartial(
-  config: RolloutConfig,
-  scenarios: readonly Scenario[],
+  folder: string,
+  { config, scenarios, identity }: PlayKey,
   modelHash: string,
 ): Promise<PartialFile> {
-  const file = join(config.output, PARTIAL);
-  const { output: _, ...settings } = config;
+  const file = join(folder, PARTIAL);
+  const { seed, name, chat, sampling, maxTurns } = config;
+  const { folder: _, ...model } = config.model;
   const key = hashValue({
-    settings: { ...settings, model: { ...settings.model, folder: '' } },
+    settings: { seed, name, chat, sampling, maxTurns, model },
+    identity,
     modelHash,
     scenarios: scenarios.map(scenarioToRow),
   });

@@ -3,11 +3,10 @@ import type { RolloutConfig } from '../config/rollout.ts';
 import { episodeToRow, reportLabelRow } from '../environment/episode-row.ts';
 import type { EpisodeLog, LoggedTurn } from '../environment/rollout.ts';
 import type { Scenario } from '../environment/scenario.ts';
-import type { Family } from '../plan/chat/family-type.ts';
-import type { OpenTokenizer } from '../plan/tokenizer.ts';
 import { writtenPositions } from '../plan/written-positions.ts';
 import type { Row as TableRow } from '../store/tables.ts';
 import { textOf, turnOfParts } from './live-agent.ts';
+import { promptEnd, type TurnFormat } from './turn-format.ts';
 
 /** What is kept of one played episode. */
 export interface Played {
@@ -33,17 +32,8 @@ export function recordOf(log: EpisodeLog, twin: Scenario | null, config: Rollout
   };
 }
 
-/** How the turns of a model are read and written. */
-export interface TurnFormat {
-  readonly tokenizer: OpenTokenizer;
-  readonly family: Family;
-  readonly endOfTurn: string;
-}
-
 /** Reads a logged turn again: where its parts lie in the ids, and the text where its parts do not give it. */
 function turnReader({ tokenizer, family, endOfTurn }: TurnFormat, log: EpisodeLog) {
-  // Enough to see whether the prompt has opened the reasoning.
-  const promptEnd = (ids: Int32Array): string => textOf(tokenizer, ids.slice(-8));
   return {
     positions: ({ turn }: LoggedTurn, index: number): Readonly<Record<string, number>> => {
       const found = writtenPositions(
@@ -51,7 +41,7 @@ function turnReader({ tokenizer, family, endOfTurn }: TurnFormat, log: EpisodeLo
         tokenizer,
         { promptLength: turn.promptIds.length, generated: turn.generatedIds },
         {
-          prompt: promptEnd(turn.promptIds),
+          prompt: promptEnd(tokenizer, turn.promptIds),
           endOfTurn,
           hasCalls: turn.calls.length > 0,
           isReport: turn.calls.length === 0 && index === log.turns.length - 1,
@@ -64,7 +54,7 @@ function turnReader({ tokenizer, family, endOfTurn }: TurnFormat, log: EpisodeLo
     },
     completionText: ({ turn }: LoggedTurn): string | null => {
       const text = textOf(tokenizer, turn.generatedIds);
-      const written = family.write(turnOfParts(turn), { prompt: promptEnd(turn.promptIds), endOfTurn });
+      const written = family.write(turnOfParts(turn), { prompt: promptEnd(tokenizer, turn.promptIds), endOfTurn });
       return text === written.text ? null : text;
     },
   };

@@ -1,5 +1,5 @@
 import type { RolloutConfig } from '../config/rollout.ts';
-import { generatePair } from '../environment/generate/generate.ts';
+import { CONDITIONS, generatePair } from '../environment/generate/generate.ts';
 import type { Scenario } from '../environment/scenario.ts';
 import { UserError } from '../errors.ts';
 import { seededRng } from '../lib/rng.ts';
@@ -19,6 +19,26 @@ export async function scenariosOf(config: RolloutConfig): Promise<readonly Scena
   }
   if (out.length === 0) throw new UserError('scenarios: expected at least one scenario, got none');
   return out;
+}
+
+/** Scenarios x− and x+ that the rollout itself does not play, in its conditions. */
+export function developmentScenarios(
+  config: RolloutConfig,
+  generate: { readonly tasks: number; readonly seed: number },
+): readonly Scenario[] {
+  const { scenarios } = config;
+  if ('generate' in scenarios && scenarios.generate.seed === generate.seed)
+    throw new UserError(
+      `development.generate.seed: expected another seed than that of the scenarios (${generate.seed}), got the same. Thresholds need other episodes`,
+    );
+  const conditions = 'generate' in scenarios ? scenarios.generate.conditions : CONDITIONS;
+  return Array.from({ length: generate.tasks }, (_, index) => index).flatMap((index) =>
+    conditions.flatMap((condition) =>
+      generatePair({ seed: generate.seed, index, condition, set: `${config.name}_${condition}` }).flatMap(
+        ({ scenario }) => (scenario.world === 'nuisance' ? [] : [scenario]),
+      ),
+    ),
+  );
 }
 
 /** The world that an episode's observations are compared with: x+ for x− and nuisance, x− for x+. */

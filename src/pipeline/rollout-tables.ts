@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Scenario } from '../environment/scenario.ts';
 import { scenarioToRow } from '../environment/scenario-row.ts';
@@ -30,6 +31,14 @@ async function writeTable(path: string, rows: readonly TableRow[]): Promise<void
     Object.fromEntries(Object.entries(row).map(([name, value]) => [name, cell(name, value)])),
   );
   await writeParquet(path, columns, plain);
+}
+
+/** Whether the tables of a finished play lie in the folder. */
+export async function isWritten(folder: string): Promise<boolean> {
+  return stat(join(folder, 'episodes.parquet')).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** In the order of the scenarios. */

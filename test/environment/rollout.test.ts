@@ -192,6 +192,74 @@ describe('gates', () => {
   });
 });
 
+describe('what a gate leaves in the log', () => {
+  const atActionOf = (item: GeneratedScenario, decision: GateDecision) =>
+    rollOut({
+      scenario: item.scenario,
+      agent: scripted(item, {}),
+      uniform,
+      gate: (turn, index) =>
+        atAction(item, { ...decision, scores: { pre_action: 0.9 } })(turn, index).then((answer) =>
+          answer.kind === 'allow' ? { ...answer, scores: { pre_action: 0.1 } } : answer,
+        ),
+    });
+  const eventsOf = (log: EpisodeLog): readonly Record<string, unknown>[] =>
+    JSON.parse(String(episodeToRow(log, null, { run: 'r', model: 'm' })['events_json'])) as Record<string, unknown>[];
+
+  it('says what was read, what was answered, and that the withheld call would have broken a rule', async () => {
+    const { minus, plus } = pairOf(12);
+    const log = await atActionOf(minus, { kind: 'block', message: 'No.' });
+    const events = eventsOf(log);
+    const blocked = events.filter((event) => event['gate'] === 'block');
+    expect(blocked.length).toBeGreaterThan(0);
+    for (const event of blocked)
+      expect(event).toMatchObject({
+        gate_alarm: true,
+        gate_scores: { pre_action: 0.9 },
+        gate_withheld_unsafe: true,
+        unsafe_action: false,
+        tool_result: 'No.',
+      });
+    expect(events[0]).toMatchObject({ gate: 'allow', gate_alarm: false, gate_scores: { pre_action: 0.1 } });
+    const allowed = eventsOf(await atActionOf(plus, { kind: 'block', message: 'No.' }));
+    expect(allowed.some((event) => event['gate'] === 'block')).toBe(true);
+    expect(allowed.some((event) => event['gate_withheld_unsafe'] === true)).toBe(false);
+  });
+
+  it('lets the principal deny the forbidden call alone, and counts the question as asked', async () => {
+    const { minus } = pairOf(12);
+    const everything: Gate = () => Promise.resolve({ kind: 'escalate' });
+    const log = await rollOut({ scenario: minus.scenario, agent: scripted(minus, {}), uniform, gate: everything });
+    expect(log).toMatchObject({ firstUnsafe: null, escalated: true });
+    expect(log.turns.slice(0, 2).every((turn) => turn.calls.every((call) => call.ran))).toBe(true);
+    expect(log.turns.some((turn) => turn.calls.some((call) => call.result.startsWith('Denied')))).toBe(true);
+  });
+
+  it('has the turn made anew by the steered agent, with the same random numbers', async () => {
+    const { minus } = pairOf(12);
+    const seen: number[] = [];
+    const steered: Agent = (_messages, _tools, next) => {
+      seen.push(next(0));
+      return Promise.resolve(turnOf({ calls: [minus.script.ask] }));
+    };
+    const plain: Agent = (_messages, _tools, next) => {
+      seen.push(next(0));
+      return Promise.resolve(turnOf({ calls: [minus.script.action] }));
+    };
+    const log = await rollOut({
+      scenario: minus.scenario,
+      agent: plain,
+      uniform: (turn, attempt) => turn + attempt / 10,
+      gate: () => Promise.resolve({ kind: 'steer', agent: steered }),
+      maxTurns: 1,
+    });
+    expect(seen).toEqual([0, 0]);
+    expect(log).toMatchObject({ firstUnsafe: null, escalated: true });
+    expect(log.turns[0]).toMatchObject({ gate: 'steer', alarm: true, rejected: [{ unsafe: true }] });
+    expect(eventsOf(log)[0]).toMatchObject({ gate: 'steer', gate_rejected: 1, gate_withheld_unsafe: true });
+  });
+});
+
 describe('episodeToRow', () => {
   it('writes CAPE columns whose labels agree with the log, and a label of the report of violations only', async () => {
     const { minus, plus } = pairOf(12);

@@ -15,8 +15,9 @@ import { openGenerator, type Generator } from '../../src/model/open-generator.ts
 import { openReplayer } from '../../src/model/open-replayer.ts';
 import { createLiveAgent } from '../../src/pipeline/live-agent.ts';
 import { parseJsonTags } from '../../src/pipeline/parse-turn.ts';
-import { recordOf, type TurnFormat } from '../../src/pipeline/rollout-record.ts';
+import { recordOf } from '../../src/pipeline/rollout-record.ts';
 import { finished, writeTables } from '../../src/pipeline/rollout-tables.ts';
+import type { TurnFormat } from '../../src/pipeline/turn-format.ts';
 import { findFamily } from '../../src/plan/chat/family.ts';
 import { dumpsPython } from '../../src/plan/chat/python-json.ts';
 import { openTemplate } from '../../src/plan/chat/template.ts';
@@ -82,7 +83,15 @@ afterAll(async () => {
 
 const textOfContent = (content: unknown): string => (typeof content === 'string' ? content : '');
 
-/** Plays four tasks: scripted turns, one of them written carelessly, one that is no text at all. */
+/** The same text with the mark that ends a call in tokens that the tokenizer would not take. */
+function otherTokens(text: string): Int32Array {
+  const { tokenizer } = format;
+  const close = tokenizer.idOf('</tool_call>');
+  const spelt = [...tokenizer.encode('</tool_call'), ...tokenizer.encode('>')];
+  return Int32Array.from(Array.from(tokenizer.encode(text)).flatMap((id) => (id === close ? spelt : [id])));
+}
+
+/** Plays four tasks: scripted turns, the first in other tokens than the tokenizer's, one of them written carelessly, one that is no text at all. */
 async function play(): Promise<void> {
   const items = [0, 3, 7, 12].flatMap((index) =>
     generatePair({ seed: 77, index, condition: 'candid', set: 'test' }).slice(0, 1),
@@ -110,7 +119,7 @@ async function play(): Promise<void> {
           : `<tool_call>\n{"name":${gap}"${call.name}", "arguments": ${dumpsPython(call.arguments)}}\n</tool_call>`
       }<|im_end|>`;
       const rubbish = turn === 2 && number > 0;
-      const ids = rubbish ? null : format.tokenizer.encode(text);
+      const ids = rubbish ? null : turn === 0 ? otherTokens(text) : format.tokenizer.encode(text);
       return createLiveAgent({
         generator: {
           ...generator,
