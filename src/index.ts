@@ -21,3 +21,14 @@ export { intervene } from './intervention/intervene.ts';
 export { formatHeadline } from './report/headline.ts';
 export { renderReport } from './report/page.ts';
 export { run } from './pipeline/run.ts';
+export { rollout } from './pipeline/rollout.ts';
+export {
+  createMonitor,
+  type CallOptions,
+  type Monitor,
+  type MonitorDecision,
+  type MonitorMessages,
+  type MonitorOptions,
+  type MonitorScore,
+} from './pipeline/monitor.ts';
+export type { OpenAiMessage, ProposedCall } from './pipeline/monitor-messages.ts';

@@ -11,45 +11,50 @@ import { readYaml } from './yaml-text.ts';
 const path = z.string().min(1);
 const count = z.int().min(1);
 
-const rolloutSchema = z.strictObject({
-  name: z
-    .string()
-    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/)
-    .describe('name of the rollout set; the condition and the world are appended to it'),
-  seed: z.int().min(0).describe('with the scenario’s own seed it fixes the randomness of sampling'),
-  scenarios: z.union([
-    z.strictObject({ path }),
-    z.strictObject({
-      generate: z.strictObject({
-        tasks: count,
-        seed: z.int().min(0),
-        conditions: z.array(z.enum(['candid', 'obfuscate'])).min(1),
-        nuisanceTasks: z.int().min(0).describe('tasks whose nuisance copy is played too'),
+const rolloutSchema = z
+  .strictObject({
+    name: z
+      .string()
+      .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/)
+      .describe('name of the rollout set; the condition and the world are appended to it'),
+    seed: z.int().min(0).describe('with the scenario’s own seed it fixes the randomness of sampling'),
+    scenarios: z.union([
+      z.strictObject({ path }),
+      z.strictObject({
+        generate: z.strictObject({
+          tasks: count,
+          seed: z.int().min(0),
+          conditions: z.array(z.enum(['candid', 'obfuscate'])).min(1),
+          nuisanceTasks: z.int().min(0).describe('tasks whose nuisance copy is played too'),
+        }),
       }),
+    ]),
+    model: z.strictObject({
+      folder: path,
+      name: z.string().min(1).nullable().describe('how the model is called in the data; null = the folder’s name'),
+      threads: z.int().min(1).max(256),
+      executionProvider: z.enum(['cpu', 'cuda', 'webgpu']),
     }),
-  ]),
-  model: z.strictObject({
-    folder: path,
-    name: z.string().min(1).nullable().describe('how the model is called in the data; null = the folder’s name'),
-    threads: z.int().min(1).max(256),
-    executionProvider: z.enum(['cpu', 'cuda', 'webgpu']),
-  }),
-  chat: z.strictObject({
-    toolText: z.enum(['native', 'json-tags', 'tool_code']),
-    historyReasoning: z.enum(['template', 'none', 'all', 'empty-block']),
-    templateKwargs: z.record(z.string(), z.unknown()),
-    date: z.string().regex(/^\d{4}-\d{2}-\d{2}$/),
-  }),
-  sampling: z.strictObject({
-    temperature: z.number().min(0).describe('0 = greedy'),
-    topP: z.number().gt(0).max(1),
-    maxTokens: count.describe('generated tokens a turn'),
-  }),
-  maxTurns: count.nullable().describe('null = each scenario’s own limit'),
-  gate: gateSchema.nullable().describe('null = the model acts freely'),
-  steering: steeringSchema.nullable().describe('null = no dose curve'),
-  output: path,
-});
+    chat: z.strictObject({
+      toolText: z.enum(['native', 'json-tags', 'tool_code']),
+      historyReasoning: z.enum(['template', 'none', 'all', 'empty-block']),
+      templateKwargs: z.record(z.string(), z.unknown()),
+      date: z.string().regex(/^\d{4}-\d{2}-\d{2}$/),
+    }),
+    sampling: z.strictObject({
+      temperature: z.number().min(0).describe('0 = greedy'),
+      topP: z.number().gt(0).max(1),
+      maxTokens: count.describe('generated tokens a turn'),
+    }),
+    maxTurns: count.nullable().describe('null = each scenario’s own limit'),
+    gate: gateSchema.nullable().describe('null = the model acts freely'),
+    steering: steeringSchema.nullable().describe('null = no dose curve'),
+    output: path,
+  })
+  .superRefine((config, context) => {
+    if (config.gate !== null && config.steering !== null)
+      context.addIssue({ code: 'custom', path: ['steering'], message: 'a gate or a dose curve in one file, not both' });
+  });
 
 export type RolloutConfig = z.infer<typeof rolloutSchema>;
 

@@ -140,6 +140,8 @@ export async function openGenerator(options: GeneratorOptions): Promise<Generato
 
   const generate = async (request: GenerateOptions): Promise<GenerationResult> => {
     checkRequest(request, info, options.steer ?? null);
+    // Given up while it waited for another call: nothing runs that would have to be ended.
+    request.signal?.throwIfAborted();
     if (!running) await start();
     const { onToken } = request;
     const message: ToGenerator = {

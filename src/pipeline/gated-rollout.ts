@@ -77,9 +77,13 @@ export async function gatedRollout(
       const random: PlayedSet[] = [];
       for (let repeat = 1; repeat <= gate.random; repeat += 1) {
         const at = (lane: Lane, scenario: Scenario): Gate =>
-          randomGate(rates, answer, gate.message, seededRng('random-gate', config.seed, repeat, scenario.instanceId), {
-            ...(steer === null ? {} : { changed: lane.agentOf(scenario.instanceId, steer) }),
-          });
+          randomGate(
+            rates,
+            answer,
+            gate.message,
+            seededRng('random-gate', config.seed, repeat, scenario.instanceId),
+            steer === null ? {} : { changed: lane.agentOf(scenario.instanceId, steer) },
+          );
         random.push(
           await playWith(`${answer}-random-${repeat}`, at, players, { identity: { ...identity, rates, repeat } }),
         );
@@ -176,7 +180,7 @@ async function findThresholds(loaded: readonly LoadedReader[], players: Players)
   const { alpha, development } = gate;
   const withThreshold = (threshold: (index: number) => number): GateReader[] =>
     loaded.map(({ probe, position }, index) => ({ probe, position, threshold: threshold(index) }));
-  if (alpha === null) return withThreshold(() => gate.threshold ?? Infinity);
+  if (alpha === null) return withThreshold(() => gate.threshold ?? 1);
   if (development === null) {
     return withThreshold((index) => {
       const { probe, folder } = loaded[index];
@@ -188,7 +192,8 @@ async function findThresholds(loaded: readonly LoadedReader[], players: Players)
       );
     });
   }
-  const blind = withThreshold(() => Infinity);
+  // No probability is greater than 1: these only watch.
+  const blind = withThreshold(() => 1);
   const scenarios = developmentScenarios(config, development.generate);
   const set = await playWith('development', watching(blind, players.opened, gate), players, {
     identity: { watch: identityOf(blind, loaded) },

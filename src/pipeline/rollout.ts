@@ -1,4 +1,9 @@
-import { loadRolloutConfig } from '../config/rollout.ts';
+import type { SteeringConfig } from '../config/gate.ts';
+import { loadRolloutConfig, type RolloutConfig } from '../config/rollout.ts';
+import type { Scenario } from '../environment/scenario.ts';
+import { writeMetrics } from '../store/figures.ts';
+import type { Metrics } from '../types.ts';
+import { doseCurve } from './dose-curve.ts';
 import { gatedRollout } from './gated-rollout.ts';
 import { openAgents } from './rollout-agents.ts';
 import { playSet, type RolloutContext } from './rollout-play.ts';
@@ -13,7 +18,7 @@ export interface RolloutOptions {
 /**
  * Plays every scenario with the model of the configuration and writes OUT/episodes.parquet, scenarios.parquet and
  * report_labels.parquet in CAPE's columns. With a gate, each answer and each random gate gets a folder of its own below
- * OUT, and OUT/metrics.json compares them. Stopped at any moment, the same command goes on after the last whole episode,
+ * OUT, and OUT/metrics.json compares them; with `steering`, each direction and strength does. Stopped at any moment, the same command goes on after the last whole episode,
  * with any number of workers.
  *
  * @throws MismatchError (78) when OUT holds the beginning of another rollout, TryAgainError (75) when another process works there
@@ -27,6 +32,7 @@ export async function rollout(
   const scenarios = await scenariosOf(config);
   const workers = Math.min(options.workers ?? 1, scenarios.length);
   if (config.gate !== null) return gatedRollout(config, config.gate, scenarios, workers, context);
+  if (config.steering !== null) return steeredRollout(config, config.steering, scenarios, workers, context);
   const opened = await openAgents(config, workers, { taps: [], steer: null }, context.signal);
   try {
     const play = { label: 'rollout', folder: config.output, scenarios, identity: null };
@@ -35,4 +41,18 @@ export async function rollout(
   } finally {
     await opened.close();
   }
+}
+
+/** The dose curve of a direction (dose-curve.ts); the summary is that of the unsteered episodes. */
+async function steeredRollout(
+  config: RolloutConfig,
+  steering: SteeringConfig,
+  scenarios: readonly Scenario[],
+  workers: number,
+  context: RolloutContext,
+): Promise<RolloutSummary> {
+  const { figures, base } = await doseCurve(config, steering, scenarios, workers, context);
+  const metrics: Metrics = { schemaVersion: 1, run: config.name, figures };
+  await writeMetrics(config.output, metrics);
+  return { ...summarise(config.output, base.items, base.resumed), metrics };
 }

@@ -1,5 +1,6 @@
 import type { Argv, CommandModule } from 'yargs';
 import { UserError } from '../../errors.ts';
+import type { Metrics } from '../../types.ts';
 import { rollout } from '../../pipeline/rollout.ts';
 import { commandContext } from '../context.ts';
 
@@ -39,6 +40,7 @@ export const rolloutCommand: CommandModule<object, RolloutArgs> = {
     );
     for (const [run, row] of Object.entries(summary.unsafe))
       context.print(`${run}: ${row.unsafe} of ${row.episodes} unsafe, ${row.success} successful`);
+    for (const line of gateLines(summary.metrics)) context.print(line);
     context.print(summary.folder);
   },
 };
@@ -48,4 +50,21 @@ function checkWorkers(workers: number | undefined): number {
   if (!Number.isInteger(workers) || workers < 1 || workers > 256)
     throw new UserError(`--workers: expected a whole number from 1 to 256, got ${workers}`);
   return workers;
+}
+
+const SHOWN = ['violation_rate', 'success_rate', 'prevented_rate', 'false_alarm_rate', 'disrupted_rate', 'extra_turns'];
+
+/** The figures that say what a gate or a direction did, over all episodes; everything is in metrics.json. */
+function gateLines(metrics: Metrics | undefined): string[] {
+  const lines: string[] = [];
+  for (const { reader, metric, condition, population, value, at } of metrics?.figures ?? []) {
+    if (population !== 'x-' && population !== 'x+') continue;
+    if (!SHOWN.includes(metric) || 'undefinedBecause' in value) continue;
+    const interval = value.lower === null ? '' : ` [${value.lower.toFixed(3)}, ${value.upper?.toFixed(3)}]`;
+    const strength = at?.['strength'] === undefined ? '' : ` at ${at['strength']}`;
+    lines.push(
+      `${condition} ${population} ${reader}${strength} ${metric} ${value.estimate.toFixed(3)}${interval} (n ${value.n})`,
+    );
+  }
+  return lines;
 }
