@@ -106,6 +106,9 @@ export function createGenerationCore(
           outputs = await session.run(feeds);
           state = { length: b, tensors: states.map((s) => outputs.get(s.output) as TensorData) };
           computedTokens += b - a;
+          // The prompt before its last token is not steered: the same prompt with another direction goes on from here.
+          if (request.steer !== null && b === request.ids.length - 1)
+            held = [{ slot: request.slot, ids: ids.slice(0, b), state }, ...held].slice(0, options.keep);
         }
         from = options.io.states.length === 0 ? 0 : to;
         if (request.capture) rows.push(joinTaps(outputs, taps, width));

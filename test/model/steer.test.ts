@@ -68,6 +68,9 @@ describe('steering', () => {
     await ask(steerable, { ids: prompt.slice(0, -1), maxTokens: 0, slot: 'warm' });
     const warm = await ask(steerable, { steer: { add, read: zeros, write: zeros }, slot: 'warm' });
     expect(warm.ids).toEqual(fresh.ids);
+    // Another direction on the same prompt computes only its last token anew.
+    const again = await ask(steerable, { steer: { add: pattern(-0.7), read: zeros, write: zeros }, slot: 'fresh' });
+    expect(again.computedTokens).toBe(1 + 6);
     expect(largest(Array.from(warm.data), Array.from(fresh.data))).toBeLessThan(1e-5);
   });
 
