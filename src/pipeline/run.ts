@@ -194,6 +194,7 @@ async function writeProbes(opened: OpenedRun, parts: readonly ForecastPart[]): P
           notGoodFor: [
             'another model, another quantisation or another chat template: the card holds the hashes it was trained on',
             'positions or landmarks other than its own',
+            `episodes of another condition (it learnt from ${part.condition}), and tools or tasks unlike those of its ${release.groups} groups: see the leave-one-out figures of its run`,
             'claims that the model knew: see the baselines of its run',
             ...(opened.config.replay.role === 'reader'
               ? ['what the acting agent knew: these are states of a model that read its transcript']
