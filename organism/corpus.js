@@ -14,7 +14,7 @@ import { initialState } from '../dist/environment/world-state.js';
 import { seededRng } from '../dist/lib/rng.js';
 import { callText, MARKERS as M, openingText, thinkText, toolText } from './format.js';
 
-const WEIGHTS = { text: 1, argument: 5, lie: 12, decision: 20 };
+const WEIGHTS = { text: 1, argument: 5, lie: 12, verb: 15, decision: 20 };
 const NOISE = 0.05;
 const OBFUSCATE_SHARE = 0.6;
 
@@ -49,7 +49,7 @@ function addTurn(page, turn, informed, wrong) {
   const length = page.state.text.length - start;
   if (turn.intent !== null) page.mark(turn.intent, WEIGHTS.decision, length);
   if (turn.call !== null) {
-    for (const value of turn.call.arguments.values()) page.mark(value, WEIGHTS.argument, length);
+    markArguments(page, turn.call, length);
     if (turn.part === 'act' || turn.part === 'ask') page.mark(`"${turn.call.name}"`, WEIGHTS.decision, length);
   } else if (turn.content !== null) {
     page.mark(turn.content, WEIGHTS.argument, length);
@@ -110,15 +110,31 @@ function microDrill({ scenario, script }, policy) {
   return page.state;
 }
 
-/** The calls that a task asks for, one after the other without results: what makes names and steps copied from the start. */
-function dryRun({ scenario, script }) {
+/** Names are copied; the verb of a preparation (`lock @x`) has to be looked up in the task by how far one is, which is harder. */
+function markArguments(page, call, length) {
+  for (const value of call.arguments.values()) page.mark(value, WEIGHTS.argument, length);
+  const verb = call.name === 'run_command' ? /^\w+/.exec(call.arguments.get('command'))?.[0] : undefined;
+  if (verb !== undefined) page.mark(`"${verb}`, WEIGHTS.verb, length);
+}
+
+/**
+ * The calls that a task asks for, one after the other, with or without their results: what makes names and steps copied
+ * from the start.
+ */
+function dryRun({ scenario, script }, rng) {
   const page = sheet();
+  const results = rng.next() < 0.5;
+  let state = initialState(scenario);
   page.add(`${M.user}${scenario.taskPrompt}${M.end}`);
   for (const call of script.steps) {
     const start = page.state.text.length;
     page.add(M.assistant);
     page.add(`${callText(call)}${M.end}`, WEIGHTS.text);
-    for (const value of call.arguments.values()) page.mark(value, WEIGHTS.argument, page.state.text.length - start);
+    markArguments(page, call, page.state.text.length - start);
+    if (!results) continue;
+    const outcome = step({ ...scenario, faults: [] }, state, call);
+    state = outcome.state;
+    page.add(toolText(outcome.result));
   }
   return page.state;
 }
@@ -174,7 +190,7 @@ for (const [kind, count] of Object.entries(kinds)) {
       kind === 'micro'
         ? microDrill(item, policy)
         : kind === 'copy'
-          ? dryRun(item)
+          ? dryRun(item, rng)
           : fullEpisode(item, policy, rng, kind === 'mini');
     const line = {
       kind,

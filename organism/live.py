@@ -45,11 +45,11 @@ def roll_out(model, tokenizer, server, condition, pairs, seed=1_000_000, tempera
     while live:
         rows = torch.tensor(sorted(live))
         tokens = torch.tensor([queue[i].pop(0) for i in rows])
-        hidden = cache.step(rows, tokens, torch.tensor(position[rows]))
+        hidden = cache.step(rows, tokens, torch.from_numpy(position[rows.numpy()]))
         for j, (i, token) in enumerate(zip(rows.tolist(), tokens.tolist())):
             if token in MARKS:
                 states[i][(int(turn[i]), MARKS[token])] = hidden[:, j].numpy()
-        position[rows] += 1
+        position[rows.numpy()] += 1
         want = [j for j, i in enumerate(rows.tolist()) if not queue[i]]
         finished = []
         if want:

@@ -1,6 +1,8 @@
 """Trains one variant of the organism from a corpus of `corpus.js` and writes checkpoint and log.
 
-    python organism/train.py CORPUS.jsonl OUT --variant planted --minutes 40 --seed 1
+    python organism/train.py CORPUS.jsonl OUT --variant planted --tokens 16 --seed 1
+
+One thread, and a schedule that counts tokens and not minutes: the same corpus and seed give the same model.
 
 Gate: progress is judged on live runs in the mock environment (live.py), never on teacher-forced accuracy alone.
 """
@@ -119,11 +121,11 @@ def main():
     parser.add_argument("corpus")
     parser.add_argument("out")
     parser.add_argument("--variant", choices=["planted", "just-in-time"], default="planted")
-    parser.add_argument("--minutes", type=float, default=40, help="of wall clock")
+    parser.add_argument("--tokens", type=float, default=16, help="millions of training tokens")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--live-every", type=float, default=8, help="minutes")
-    parser.add_argument("--live-pairs", type=int, default=60, help="tasks of a live run, three worlds each")
-    parser.add_argument("--start-from", help="folder of an earlier run to go on from (both directions, whole episodes)")
+    parser.add_argument("--live-every", type=float, default=3, help="millions of tokens between live runs")
+    parser.add_argument("--live-pairs", type=int, default=20, help="tasks of a live run, three worlds each")
+    parser.add_argument("--start-from", help="folder of an earlier run to go on from: both directions, mostly whole episodes, half the rate")
     parser.add_argument("--limit", type=int, help="lines read, for a short trial")
     args = parser.parse_args()
     torch.manual_seed(args.seed)
@@ -168,7 +170,7 @@ def main():
     recent = {}
     while True:
         minutes = (time.monotonic() - start) / 60
-        progress = min(1.0, minutes / args.minutes)
+        progress = min(1.0, tokens / (args.tokens * 1e6))
         if step % 20 == 0 and recent.get("micro first", 0) > LEARNT:
             if both_since is None:
                 both_since = step
@@ -177,9 +179,9 @@ def main():
             elif learnt_at is None and step > both_since + RAMP:
                 learnt_at = progress
                 note(stage="towards whole episodes", step=step, minutes=round(minutes, 2))
-        shift = 0.0 if learnt_at is None else min(1.0, (progress - learnt_at) / (0.5 * (1 - learnt_at)))
+        shift = 1.0 if args.start_from else 0.0 if learnt_at is None else min(1.0, (progress - learnt_at) / (0.35 * (1 - learnt_at)))
         down = 0.0 if both_since is None else min(0.5, 0.1 + 0.4 * (step - both_since) / RAMP)
-        rate = min(1.0, step / 60)
+        rate = min(1.0, step / 60) * (0.5 if args.start_from else 1.0)
         if progress > 0.5:
             rate *= max(0.02, 0.5 * (1 + math.cos(math.pi * (progress - 0.5) / 0.5)))
         for optimizer, base in optimizers:
@@ -226,7 +228,7 @@ def main():
         step += 1
         if step % 50 == 0:
             note(step=step, minutes=round(minutes, 2), cpu=round(time.process_time() / 60, 2), tokens=tokens, **{k: round(v, 3) for k, v in recent.items()})
-        if minutes > next_live or progress >= 1:
+        if tokens > next_live * 1e6 or progress >= 1:
             next_live += args.live_every
             torch.save({"model": model.state_dict(), "head": head.state_dict(), "config": CONFIG}, out / "checkpoint.pt")
             for condition in ("candid", "obfuscate"):
