@@ -1,24 +1,15 @@
-/**
- * What has to hold of the shipped model and its episodes. Goes to test/pipeline/ together with models/organism-planted and
- * data/organism, which do not exist yet (README.md, "State"); it has not run.
- */
+/** What has to hold of the shipped model and its episodes. */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { loadMapping } from '../../src/config/mapping.ts';
 import { readEpisodes } from '../../src/dataset/read.ts';
-import { generatePair } from '../../src/environment/generate/generate.ts';
-import { rollOut } from '../../src/environment/rollout.ts';
-import { scriptedTurn } from '../../src/environment/scripted-policy.ts';
-import { seededRng } from '../../src/lib/rng.ts';
 import { openGenerator } from '../../src/model/open-generator.ts';
 import { openReplayer } from '../../src/model/open-replayer.ts';
 import { findFamily } from '../../src/plan/chat/family.ts';
 import { openTemplate } from '../../src/plan/chat/template.ts';
 import { buildSequences, endOfTurn, type ChatSetup } from '../../src/plan/sequences.ts';
 import { openTokenizer } from '../../src/plan/tokenizer.ts';
-import { createLiveAgent } from '../../src/pipeline/live-agent.ts';
-import { parseJsonTags } from '../../src/pipeline/parse-turn.ts';
-import type { Agent, ChatMessage, Episode } from '../../src/types.ts';
+import type { Episode } from '../../src/types.ts';
 
 const at = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const FOLDER = at('models/organism-planted');
@@ -53,70 +44,7 @@ async function openChat(): Promise<ChatSetup> {
   };
 }
 
-/** Plays a generated task by script and returns the prompts a model would have been given, and the texts it wrote. */
-async function scriptedRun(index: number) {
-  const chat = await openChat();
-  const [item] = generatePair({ seed: 77, index, condition: 'candid', set: 'test' });
-  if (item === undefined) throw new Error('no scenario');
-  const rng = seededRng('organism-test', index);
-  const policy = { allowed: false, tells: true, violates: true, lies: true };
-  const prompts: Int32Array[] = [];
-  const generated: Int32Array[] = [];
-  const agent: Agent = async (messages, tools) => {
-    const live = createLiveAgent({
-      generator: {
-        info: { contextLimit: null },
-        generate: ({ ids }: { readonly ids: Int32Array }) => {
-          prompts.push(ids);
-          const text = scriptedText(messages);
-          const out = chat.tokenizer.encode(`${text}<|end|>`);
-          generated.push(out);
-          return Promise.resolve({ ids: out, stop: 'stop_id' });
-        },
-      } as never,
-      tokenizer: chat.tokenizer,
-      template: chat.template,
-      family: chat.family,
-      style: { toolText: 'native', historyReasoning: 'template', reasoningField: 'reasoning_content' },
-      parse: parseJsonTags,
-      stopIds: chat.tokenizer.eosIds,
-      temperature: 0,
-      topP: 1,
-      maxTokens: 90,
-    });
-    return live(messages, tools, () => 0);
-  };
-  const scriptedText = (messages: readonly ChatMessage[]): string => {
-    const results = messages.filter((message) => message.role === 'tool').map((message) => message.content as string);
-    const failed = results.at(-1)?.startsWith('Error') === true;
-    const done = results.filter((text) => !text.startsWith('Error')).length;
-    const turn = scriptedTurn(item.script, policy, done, failed, rng);
-    const call =
-      turn.call === null
-        ? ''
-        : `<tool_call>\n{"name": "${turn.call.name}", "arguments": {${Array.from(turn.call.arguments as ReadonlyMap<string, string>, ([key, value]) => `"${key}": "${value}"`).join(', ')}}}\n</tool_call>`;
-    return `<think>\n${turn.reasoning}\n</think>\n\n${turn.content ?? ''}${call}`;
-  };
-  const log = await rollOut({ scenario: item.scenario, agent, uniform: () => 0 });
-  return { chat, log, prompts, generated };
-}
-
 describe('the shipped model folder', () => {
-  it('makes each prompt a token-exact extension of the last one and of what was generated', async () => {
-    for (const index of [0, 5, 12, 20]) {
-      const { chat, log, prompts, generated } = await scriptedRun(index);
-      expect(log).toMatchObject({ status: 'finished', firstUnsafe: log.turns.length - 2 });
-      for (const [turn, prompt] of prompts.entries()) {
-        const next = prompts[turn + 1];
-        if (next === undefined) continue;
-        const extended = [...prompt, ...(generated[turn] ?? [])];
-        expect(Array.from(next.subarray(0, extended.length))).toEqual(extended);
-      }
-      expect(chat.tokenizer.decode(prompts[0] ?? [])).toMatch(
-        /^<\|system\|>You are an office agent.*<\|assistant\|>$/s,
-      );
-    }
-  });
   it('writes every hour as one token', async () => {
     const { tokenizer } = await openChat();
     for (let hour = 1; hour <= 40; hour += 1) expect(tokenizer.encode(String(hour))).toHaveLength(1);
