@@ -9,6 +9,7 @@ import { findFamily } from '../../src/plan/chat/family.ts';
 import { openTemplate } from '../../src/plan/chat/template.ts';
 import { buildSequences, endOfTurn, type ChatSetup } from '../../src/plan/sequences.ts';
 import { openTokenizer } from '../../src/plan/tokenizer.ts';
+import { createVerifier } from '../../src/plan/verify.ts';
 import type { Episode } from '../../src/types.ts';
 
 const at = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
@@ -39,7 +40,7 @@ async function openChat(): Promise<ChatSetup> {
       ...['prompt_end', 'reasoning_end', 'pre_action', 'action_end'].map((name) => `recorded:${name}`),
     ],
     pooling: 'none',
-    recorded: { origin: 'sequence', from: 0 },
+    recordedBy: () => ({ origin: 'sequence', from: 0 }),
     endOfTurn: endOfTurn(template, tokenizer),
   };
 }
@@ -59,7 +60,7 @@ describe('the shipped episodes', () => {
     for await (const episode of episodes(mapping)) {
       const built = buildSequences(episode, chat);
       expect(built.exclusions).toEqual([]);
-      expect(built.checked.agreed).toBe(built.checked.turns);
+      expect(createVerifier(chat.tokenizer).add(episode, built.facts, chat.recordedBy(''))).toBe(true);
       for (const { captures } of built.sequences) {
         turns += 1;
         const found = new Map(captures.map((capture) => [capture.position, capture.start]));
@@ -77,6 +78,7 @@ describe('the shipped episodes', () => {
     const replayer = await openReplayer({ folder: FOLDER, taps: TAPS, threads: 1, info: generator.info });
     try {
       let worst = 0;
+      let scale = 0;
       let seen = 0;
       for await (const episode of episodes(mapping)) {
         if (seen >= 3) break;
@@ -104,12 +106,14 @@ describe('the shipped episodes', () => {
                   const a = live.data[(tap * live.positions.length + row) * width + i] ?? Number.NaN;
                   const b = block.data[(tap * rows.length + row) * width + i] ?? Number.NaN;
                   worst = Math.max(worst, Math.abs(a - b));
+                  scale = Math.max(scale, Math.abs(b));
                 }
           }
         }
       }
-      console.log(`live against replay: max abs difference ${worst}`);
-      expect(worst).toBeLessThan(1e-3);
+      console.log(`live against replay: max abs difference ${worst}, largest value ${scale}`);
+      // One token at a time against whole turns: other kernels, so not the same bits.
+      expect(worst / scale).toBeLessThan(5e-5);
       expect(seen).toBe(3);
     } finally {
       await generator.close();
