@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fromPlain, isJsonArray, isJsonObject, parseJson } from '../../../src/lib/json.ts';
+import { isJsonArray, isJsonObject, parseJson } from '../../../src/lib/json.ts';
 import { findFamily } from '../../../src/plan/chat/family.ts';
 import { type ChatTemplate, templateFromText } from '../../../src/plan/chat/template.ts';
 import type { ChatSetup } from '../../../src/plan/sequences.ts';
@@ -178,5 +178,3 @@ export function kwargsOf(context: string): Readonly<Record<string, unknown>> {
   } = JSON.parse(context) as Record<string, unknown>;
   return kwargs;
 }
-
-export const plainValue = fromPlain;
