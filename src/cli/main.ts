@@ -25,6 +25,9 @@ function fail(error: unknown): never {
 process.on('unhandledRejection', fail);
 process.on('uncaughtException', fail);
 
+// @huggingface/hub tells of every download on stdout, which belongs to the result.
+console.debug = () => undefined;
+
 const cli = yargs(hideBin(process.argv))
   .scriptName('forewarn')
   .usage('$0 <command>\n\nForecast the first unauthorized action of an LLM agent from its hidden states.')

@@ -61,6 +61,15 @@ export async function loadConfig(path: string, flags: Flags = {}): Promise<Loade
   return { path, config: resolvePaths(parsed.data, new Resolver(file, isFlag)) };
 }
 
+/** What may be an address of the hub (hf://datasets/OWNER/NAME@REV, hf://OWNER/NAME@REV). */
+const HUB_KEYS: ReadonlySet<string> = new Set([
+  'dataset.episodes',
+  'dataset.scenarios',
+  'dataset.reportLabels',
+  'dataset.tools',
+  'model.folder',
+]);
+
 /** Resolves paths of a configuration: relative to its file, or to the current folder for flags and defaults. */
 class Resolver {
   readonly #file: YamlFile;
@@ -80,7 +89,15 @@ class Resolver {
 
   path(key: string, path: string): string {
     const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(path)?.[1];
-    if (scheme !== undefined) this.fail(key, 'a local path', `a ${scheme} address`, 'Fetch the files first');
+    // Addresses of the hub stay as they are; what they stand for is fetched when a run is opened.
+    if (scheme?.toLowerCase() === 'hf' && HUB_KEYS.has(key)) return path;
+    if (scheme !== undefined)
+      this.fail(
+        key,
+        HUB_KEYS.has(key) ? 'a local path or an hf:// address' : 'a local path',
+        `a ${scheme} address`,
+        'Fetch the files first',
+      );
     if (path.includes('\0')) this.fail(key, 'a path', 'one with a NUL character', 'Correct it');
     if (/^~[\\/]/.test(path)) this.fail(key, 'a path without ~', path, 'Write the folder out');
     const fromFile = !this.#isFlag(key.split('.')) && isInFile(this.#file, key);
@@ -103,6 +120,7 @@ const DATA_FILE = /\.(?:parquet|jsonl|ndjson|json|gz)$/i;
 /** A run must not be written where the next reading of the data set would find it. */
 function checkOutput(output: string, inputs: readonly string[], written: string, to: Resolver): void {
   for (const input of inputs) {
+    if (/^hf:/i.test(input)) continue;
     const isFile = DATA_FILE.test(input) && !/[*?[]/.test(input);
     const glob = input.search(/[*?[]/);
     const folder = isFile ? dirname(input) : glob < 0 ? input : dirname(`${input.slice(0, glob)}x`);

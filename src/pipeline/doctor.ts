@@ -13,6 +13,7 @@ import type { TapEffect } from '../model/live-taps.ts';
 import { findFamily } from '../plan/chat/family.ts';
 import { openTemplate } from '../plan/chat/template.ts';
 import { openTokenizer } from '../plan/tokenizer.ts';
+import { withLocalCopies } from './local-copies.ts';
 import { resolveTaps } from './taps.ts';
 
 export interface Finding {
@@ -164,7 +165,7 @@ export async function doctor(target: string | null): Promise<Diagnosis> {
     const { findings, report } = await modelFindings(target, null, true);
     return { findings: [...(await machineFindings('.')), ...findings.map(optional)], model: report };
   }
-  const { config } = await loadConfig(target);
+  const config = await withLocalCopies((await loadConfig(target)).config, null);
   const output = await stat(config.output)
     .then(() => config.output)
     .catch(() => dirname(config.output));

@@ -19,6 +19,7 @@ import { openRun, type RunFolder, type RunKey } from '../store/run-folder.ts';
 import type { Episode, EpisodeMeta, Exclusion, ModelInfo, Tap } from '../types.ts';
 import { openChat } from './chat-setup.ts';
 import type { PipelineContext } from './context.ts';
+import { withLocalCopies } from './local-copies.ts';
 import { resolveTaps, searchedTaps } from './taps.ts';
 
 /** A run with everything the stages need; each stage finds what is done already in the folder. */
@@ -111,7 +112,7 @@ export async function openPipeline(
   context: PipelineContext,
   resume: string | null = null,
 ): Promise<OpenedRun> {
-  const { config } = await loadConfig(configPath, flags);
+  const config = await withLocalCopies((await loadConfig(configPath, flags)).config, context);
   const mapping = await loadMapping(config.dataset.mapping);
   const list = (value: string | readonly string[]): readonly string[] => (typeof value === 'string' ? [value] : value);
   const source: DatasetSource = {
