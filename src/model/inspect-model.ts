@@ -93,7 +93,7 @@ export async function inspectForPlan(
 export function embedObstacle({ io }: Pick<ReadModel, 'io'>): string | null {
   return io.ids !== null
     ? null
-    : `${io.embeds?.name ?? 'inputs_embeds'}: expected an input input_ids, got a decoder that starts at embeddings and whose embed_tokens graph is a file of its own. Export it with its embeddings (without exclude_embeds)`;
+    : `${io.embeds?.name ?? 'inputs_embeds'}: expected an input input_ids, got a decoder that starts at embeddings, without an embed_tokens.onnx beside it. Put that file there, or export without exclude_embeds`;
 }
 
 export function modelInfo(folder: string, read: ReadModel, hashes: Readonly<Record<string, string>>): ModelInfo {
@@ -124,6 +124,7 @@ function exporterOf({ model, index }: ReadModel): string {
 async function hashFiles(read: ReadModel): Promise<Record<string, string>> {
   const hashes: Record<string, string> = {};
   hashes[path.basename(read.file)] = (await sha256File(read.file)).sha256;
+  if (read.embeddings !== null) hashes[path.basename(read.embeddings)] = (await sha256File(read.embeddings)).sha256;
   for (const [location, file] of [...read.external.files].sort(([a], [b]) => (a < b ? -1 : 1))) {
     hashes[location] = (await sha256File(file)).sha256;
   }

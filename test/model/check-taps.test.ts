@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { checkTaps, refuseDeadTaps } from '../../src/model/check-taps.ts';
-import { decodeModel, encodeModel } from '../../src/model/graph/onnx-schema.ts';
+import { decodeModel, encodeModel, INT64 } from '../../src/model/graph/onnx-schema.ts';
 import { measureTaps } from '../../src/model/live-taps.ts';
 import { writeTinyModel } from '../fakes/tiny-model.ts';
 
@@ -41,6 +41,30 @@ describe('checkTaps', () => {
     expect(effects.filter(({ moved }) => moved > 0).map(({ tap }) => tap)).toEqual(['final_norm']);
     expect(() => refuseDeadTaps('model', effects)).toThrow(
       /^model: embed: expected a tap that the model reads .* as at 4 more taps/,
+    );
+  });
+
+  it('refuses a graph in which a token sees later ones', async () => {
+    const folder = path.join(root, 'lookahead');
+    await writeTinyModel(folder, 3);
+    const file = path.join(folder, 'model.onnx');
+    const model = decodeModel(readFileSync(file));
+    // Every token also gets the mean of the second block's input over all tokens.
+    const norm = model.graph.node.find(({ name }) => name === '/model/layers.1/input_layernorm');
+    model.graph.initializer.push({
+      name: 'axis.tokens',
+      dims: [1],
+      data_type: INT64,
+      raw_data: new Uint8Array(BigInt64Array.of(1n).buffer),
+    });
+    model.graph.node.push(
+      { op_type: 'ReduceMean', name: 'mean', input: [norm?.input[0] ?? '', 'axis.tokens'], output: ['mean'] },
+      { op_type: 'Add', name: 'seen', input: [norm?.input[0] ?? '', 'mean'], output: ['seen'] },
+    );
+    if (norm) norm.input[0] = 'seen';
+    writeFileSync(file, encodeModel(model));
+    await expect(measureTaps(folder, null, TAPS, options)).rejects.toThrow(
+      /^model\.onnx: expected a token not to see later ones/,
     );
   });
 

@@ -8,6 +8,20 @@ const suffixOf = (dtype: string): string => (dtype === 'fp32' ? '' : dtype === '
 /** Names of a decoder, the plain one first. `decoder_model_merged` is the decoder of a folder that keeps its embeddings apart. */
 const DECODERS: readonly string[] = ['model', 'decoder_model_merged'];
 
+/**
+ * The embedding graph of a decoder that is a file of its own (`embed_tokens<suffix>.onnx` beside it), or null. A folder
+ * without one of the decoder's dtype may have the plain one.
+ */
+export async function findEmbeddings(decoder: string): Promise<string | null> {
+  const folder = path.dirname(decoder);
+  const suffix = /(?:^model|_merged)(_[a-z0-9]+)?\.onnx$/.exec(path.basename(decoder))?.[1] ?? '';
+  for (const name of [`embed_tokens${suffix}.onnx`, 'embed_tokens.onnx']) {
+    const file = path.join(folder, name);
+    if (await stat(file).catch(() => null)) return file;
+  }
+  return null;
+}
+
 /** Every .onnx file of a model folder, by its path in it; those of `onnx/` too. */
 export async function listGraphs(folder: string): Promise<string[]> {
   const found: string[] = [];

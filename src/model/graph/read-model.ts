@@ -6,9 +6,10 @@ import { NO_CONFIG, readModelConfig, type ModelConfig } from '../model-config.ts
 import { crossCheckNames } from './cross-check-names.ts';
 import { checkWidths, declaredTaps, embeddingWidth } from './declared-taps.ts';
 import { checkTensors, LFS_POINTER, type ExternalFiles } from './external-data.ts';
-import { findGraphFile } from './find-graph.ts';
+import { findEmbeddings, findGraphFile } from './find-graph.ts';
 import { readGraphIo, type GraphIo } from './graph-io.ts';
 import { GraphError, indexGraph, type GraphIndex, type ValueRef } from './index-graph.ts';
+import { flattenBranches, joinEmbeddings } from './one-graph.ts';
 import { decodeModel, type OnnxModel } from './onnx-schema.ts';
 import { refuseUnsupported } from './supported-ops.ts';
 import { tapValues } from './tap-graph.ts';
@@ -18,6 +19,8 @@ import { traceResidual, type ResidualStream } from './trace-residual.ts';
 export interface ReadModel {
   /** The .onnx file. */
   readonly file: string;
+  /** The file its embeddings were taken from, where that is another one. */
+  readonly embeddings: string | null;
   readonly model: OnnxModel;
   readonly config: ModelConfig;
   readonly index: GraphIndex;
@@ -42,6 +45,7 @@ export async function readModel(folder: string, options: { readonly dtype?: stri
   const name = path.basename(file);
   const model = decode(name, await readGraphBytes(file));
   refuseUnsupported(name, model);
+  const embeddings = await completeGraph(file, model);
   const found = await readModelConfig(path.dirname(file));
   const config = found ?? NO_CONFIG;
   const external = await checkTensors(file, model);
@@ -59,9 +63,28 @@ export async function readModel(folder: string, options: { readonly dtype?: stri
     const width = config.width ?? (io.ids ? embeddingWidth(index, io.ids.name) : null);
     if (width === null) throw new GraphError('config.json: expected hidden_size, got none');
     checkWidths(index, taps, width);
-    return { file, model, config, index, io, stream, taps, width, external };
+    return { file, embeddings, model, config, index, io, stream, taps, width, external };
   } catch (error) {
     if (error instanceof GraphError) throw new DataError(`${name}: ${error.message}`, { cause: error });
+    throw error;
+  }
+}
+
+/** Makes one graph from ids to logits of what exporters split. Returns the file of the embeddings, where there is one. */
+async function completeGraph(file: string, model: OnnxModel): Promise<string | null> {
+  const has = (name: string): boolean => model.graph.input.some((value) => value.name === name);
+  try {
+    flattenBranches(model);
+    if (has('input_ids') || !has('inputs_embeds')) return null;
+    const embeddings = await findEmbeddings(file);
+    if (embeddings === null) return null;
+    const name = path.basename(embeddings);
+    const first = decode(name, await readGraphBytes(embeddings));
+    refuseUnsupported(name, first);
+    joinEmbeddings(model, first, name);
+    return embeddings;
+  } catch (error) {
+    if (error instanceof GraphError) throw new DataError(`${path.basename(file)}: ${error.message}`, { cause: error });
     throw error;
   }
 }
