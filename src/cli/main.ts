@@ -26,7 +26,7 @@ process.on('unhandledRejection', fail);
 process.on('uncaughtException', fail);
 
 // @huggingface/hub tells of every download on stdout, which belongs to the result.
-console.debug = () => undefined;
+Object.assign(globalThis.console, { debug: () => undefined });
 
 const cli = yargs(hideBin(process.argv))
   .scriptName('forewarn')
