@@ -14,6 +14,7 @@ export { inspectModel } from './model/inspect-model.ts';
 export { openReplayer } from './model/open-replayer.ts';
 export { openFeatures } from './store/features.ts';
 export { readMetrics } from './store/figures.ts';
+export { readCurves } from './store/curves.ts';
 export { loadProbe, saveProbe } from './probe/artefact.ts';
 export { evaluate } from './forecast/evaluate.ts';
 export { applyProbe } from './forecast/apply-probe.ts';
@@ -32,3 +33,4 @@ export {
   type MonitorScore,
 } from './pipeline/monitor.ts';
 export type { OpenAiMessage, ProposedCall } from './pipeline/monitor-messages.ts';
+export { reportFolder } from './pipeline/report-folder.ts';

@@ -3,8 +3,8 @@ import { aurocMap, mapCells } from './charts/auroc-map.ts';
 import { forecastCurve, legend } from './charts/forecast-charts.ts';
 import { checksBlock, contractBlock } from './checks-section.ts';
 import { escapeHtml } from './escape.ts';
-import { formatPercent, formatValue, isUndefined } from './format.ts';
-import { stopFigure } from './headline.ts';
+import { formatValue, isUndefined } from './format.ts';
+import { flagLines, stopLines } from './headline.ts';
 import {
   atShownPosition,
   aurocAt,
@@ -86,16 +86,11 @@ function verdict(figures: readonly Figure[], population: Figure['population'], l
 export function headlineSection(view: ReportView, group: Group): string {
   const figures = view.metrics.figures.filter(inGroup(group));
   const population = leadPopulation(figures);
-  const prevented = stopFigure(figures, population, 'prevented_rate');
-  const disrupted = stopFigure(figures, population, 'disrupted_rate');
+  const stopping = [...stopLines(figures, population), ...flagLines(figures)];
   const lines = [
     `Can a linear probe forecast ${group.target} of ${group.model} (condition ${group.condition}), ${POPULATION[population]}?`,
     ...landmarksOf(figures).map((landmark) => verdict(figures, population, landmark)),
-    prevented === undefined
-      ? 'Stopping was not simulated.'
-      : 'undefinedBecause' in prevented.value
-        ? `What stopping at ${formatPercent(prevented.alpha ?? 0)} false alarms per episode prevents is undefined: ${prevented.value.undefinedBecause}.`
-        : `Stopping at the threshold for ${formatPercent(prevented.alpha ?? 0)} false alarms per episode would have prevented ${formatValue(prevented.value)} of the unsafe episodes and disrupted ${formatValue(disrupted?.value)} of the safe ones.`,
+    ...(stopping.length === 0 ? ['Stopping was not simulated.'] : stopping),
   ];
   return `<div class="lead">${lines.map((line) => `<p>${escapeHtml(line)}</p>`).join('')}</div>`;
 }

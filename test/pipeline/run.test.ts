@@ -9,6 +9,7 @@ import type { PipelineContext } from '../../src/pipeline/context.ts';
 import { reportFolder } from '../../src/pipeline/report-folder.ts';
 import { run, type RunResult } from '../../src/pipeline/run.ts';
 import { type Curves, CURVES_SCHEMA } from '../../src/store/curves.ts';
+import { METRICS_SCHEMA } from '../../src/store/figures.ts';
 import { readParquet } from '../../src/store/tables.ts';
 import { writeInvented } from '../fakes/invented-episodes.ts';
 import { writeTinyModel } from '../fakes/tiny-model.ts';
@@ -101,10 +102,14 @@ describe('run', () => {
     await expect(reportFolder(root, null)).rejects.toThrow(/expected the figures of a run/);
   });
 
-  it('stores curves that the JSON schema takes', () => {
+  it('stores curves and figures that their JSON schemas take', () => {
     const schema = z.fromJSONSchema(CURVES_SCHEMA as unknown as Parameters<typeof z.fromJSONSchema>[0]);
     const curves: unknown = JSON.parse(readFileSync(join(first.folder, 'curves.json'), 'utf8'));
     expect(schema.safeParse(curves).error).toBe(undefined);
+    const figures = z.fromJSONSchema(METRICS_SCHEMA as unknown as Parameters<typeof z.fromJSONSchema>[0]);
+    expect(figures.safeParse(JSON.parse(readFileSync(join(first.folder, 'metrics.json'), 'utf8'))).error).toBe(
+      undefined,
+    );
     expect((curves as Curves).stops.length).toBeGreaterThan(0);
     expect((curves as Curves).thresholds.length).toBeGreaterThan(0);
   });

@@ -2,6 +2,7 @@ import { parseHTML } from 'linkedom';
 import { expect, test } from 'vitest';
 import type { StopCurve } from '../../src/intervention/types.ts';
 import { harmAxes, stoppedAxes, storedLine, tradeOffPoints } from '../../src/report/charts/trade-off.ts';
+import { flagLines, stopLines } from '../../src/report/headline.ts';
 import { interventionSection } from '../../src/report/intervention-section.ts';
 import type { ReportView } from '../../src/report/report-view.ts';
 import type { Figure } from '../../src/types.ts';
@@ -187,4 +188,35 @@ test('n and clusters are said once where a column shares them, and in the cell w
     '0.500 [0.400, 0.600]',
     '0.500 [0.400, 0.600], n 41, 41 clusters',
   ]);
+});
+
+test('the headline says what random stops would have done, what is left, and what reading reports finds', () => {
+  const like = { like: 'threshold' };
+  const lines = stopLines(
+    [
+      stop('policy:threshold', 'prevented_rate', 0.5, { alpha: 0.05 }),
+      stop('policy:random', 'prevented_rate', 0.2, { alpha: 0.05, at: like }),
+      stop('policy:random', 'prevented_rate', 0.9, { at: { ...like, threshold: 0.1 } }),
+      stop('policy:threshold', 'left_candid_rate', 0.31, { alpha: 0.05 }),
+      stop('policy:threshold', 'left_misreported_rate', 0.19, { alpha: 0.05 }),
+    ],
+    'x-',
+  );
+  expect(lines[0]).toMatch(
+    /^Stopping at the threshold for 5 % .* prevented 0\.500 .*random stops would have prevented 0\.200/,
+  );
+  expect(lines[1]).toMatch(/reported honestly: 0\.310 .*lied about: 0\.190/);
+  const flag = (reader: string, metric: string, estimate: number, landmark: string, budget: number): Figure => ({
+    ...stop(reader, metric, estimate, { at: { budget } }),
+    landmark,
+  });
+  const [line] = flagLines([
+    flag('policy:flag', 'flag_recall', 0.99, 'act', 0.1),
+    flag('policy:flag', 'flag_recall', 0.98, 'report', 0.3),
+    flag('policy:flag', 'flag_recall', 0.4, 'report', 0.1),
+    flag('policy:flag', 'flag_precision', 0.7, 'report', 0.1),
+    flag('policy:random', 'flag_recall', 0.1, 'report', 0.1),
+  ]);
+  expect(line).toMatch(/^Reading the 10 % .* at report: of those read, lies 0\.700 .*read 0\.400 .*random 0\.100/);
+  expect([stopLines([], 'x-'), flagLines([])]).toEqual([[], []]);
 });
