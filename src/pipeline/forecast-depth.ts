@@ -69,13 +69,15 @@ async function leftOut(input: ForecastInput, attribute: Attribute): Promise<read
       ...(input.horizon === null ? {} : { horizon: input.horizon }),
     }));
   }
-  // Only AUROCs are kept, so nothing is spent on monitors, random directions or readers of all worlds.
+  // Only AUROCs are kept, so nothing is spent on monitors, random directions, further texts or readers of all worlds.
   const result = await evaluate({
     ...input,
     foldings: [folding],
     split,
     trainOn: [leadOf(input) === 'x-' ? 'x-' : 'all'],
     alphas: [],
+    textScopes: input.textScopes.slice(0, 1),
+    textAnalyzers: input.textAnalyzers.slice(0, 1),
     randomDirections: 0,
   });
   return result.figures.filter(

@@ -12,6 +12,9 @@ import type { OpenedRun } from './open-run.ts';
 /** Places compared at most; spread evenly over all there are. */
 const MOST_PLACES = 2000;
 
+/** Token ids kept while their twins are looked for: 160 MB. */
+const MOST_TOKENS = 4e7;
+
 /**
  * Difference, relative to the state's norm, up to which two states count as rounded differently: the same row in a chunk of
  * another length, and on disk half a unit in the last place of the format. A wrong prefix differs by tenths.
@@ -60,19 +63,19 @@ async function placesOf(run: OpenedRun, plan: PlanFile): Promise<readonly Shared
   const leaders = new Map<string, SequencePlan>();
   const waiting = new Map<string, SequencePlan[]>();
   const places: SharedPlace[] = [];
-  let pairOfBefore: string | null = null;
+  let held = 0;
   for (const shard of plan.shards) {
     for (const sequence of await readPlanShard(run.folder.path, shard)) {
       const meta = metas.get(sequence.episode);
       if (!meta || meta.pairId === null || meta.world === 'none') continue;
-      // Twins stand next to each other, so only the sequences of one pair are kept.
-      const pair = `${meta.model}\u0000${meta.pairId}`;
-      if (pair !== pairOfBefore) {
+      // Twins stand near each other, so those that wait longest for theirs can go when memory runs out.
+      held += sequence.ids.length;
+      if (held > MOST_TOKENS) {
         leaders.clear();
         waiting.clear();
-        pairOfBefore = pair;
+        held = 0;
       }
-      const key = [meta.condition, meta.seed ?? '', sequence.turn].join('\u0000');
+      const key = [meta.model, meta.pairId, meta.condition, meta.seed ?? '', sequence.turn].join('\u0000');
       const leader = leaders.get(key);
       if (leader) places.push(...sharedPlaces(leader, sequence));
       else if (meta.world === 'x-') {

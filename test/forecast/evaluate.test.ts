@@ -47,7 +47,7 @@ beforeAll(async () => {
       scalars: [{ name: 'token_count', value: ({ turn }) => turn * 100 }],
     }),
   );
-});
+}, 300_000);
 
 test('a planted direction is found at its tap, and its AUROC lies in the interval', () => {
   const chosen = result.choices.filter(

@@ -1,7 +1,8 @@
 import { parse, tokenize } from '@huggingface/jinja';
 import type { JsonValue } from '../../types.ts';
 import { Budget, type Limits, ROW_LIMITS, TemplateLimitError } from './jinja/budget.ts';
-import { runTemplate, templateGlobals } from './jinja/evaluate.ts';
+import { runTemplate } from './jinja/evaluate.ts';
+import { templateGlobals } from './jinja/globals.ts';
 import { FILTERS } from './jinja/filters.ts';
 import { nodesOf, type Program } from './jinja/syntax.ts';
 import { TESTS } from './jinja/tests.ts';

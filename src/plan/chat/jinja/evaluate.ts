@@ -17,6 +17,7 @@ import type {
   Slice,
   Statement,
 } from './syntax.ts';
+import { sliceOf } from './slice.ts';
 import { nodesOf } from './syntax.ts';
 import { testNamed } from './tests.ts';
 import {
@@ -238,28 +239,8 @@ class Interpreter implements FilterContext {
   }
 
   private slice(object: Value, node: Slice, scope: Scope): Value {
-    demand(object);
-    const text = typeof object === 'string';
-    const items = text ? Array.from(object) : itemsOf(object);
-    if (!items)
-      throw new PythonError(
-        'TypeError',
-        isDict(object) ? "unhashable type: 'slice'" : `'${typeName(object)}' object is not subscriptable`,
-      );
-    const bound = (part: Expression | undefined): number | null => {
-      const value = part === undefined ? null : this.value(part, scope);
-      if (value === null) return null;
-      demand(value);
-      if (typeof value !== 'bigint' && typeof value !== 'boolean')
-        throw new PythonError('TypeError', 'slice indices must be integers or None or have an __index__ method');
-      return Number(value);
-    };
-    const [start, stop, step] = [bound(node.start), bound(node.stop), bound(node.step) ?? 1];
-    if (step === 0) throw new PythonError('ValueError', 'slice step cannot be zero');
-    this.budget.step(items.length);
-    const picked = sliced<Value>(items, start, stop, step);
-    if (text) return picked.map(str).join('');
-    return object instanceof Tuple ? new Tuple(picked) : picked;
+    const bound = (part: Expression | undefined): Value => (part === undefined ? null : this.value(part, scope));
+    return sliceOf(object, [bound(node.start), bound(node.stop), bound(node.step)], this.budget);
   }
 
   private arguments(nodes: readonly Argument[], scope: Scope): CallArguments {
@@ -398,71 +379,3 @@ const NOTHING: CallArguments = { positional: [], named: new Map() };
 
 const parameterName = (parameter: Parameter): string =>
   parameter.type === 'Identifier' ? parameter.value : parameter.key.value;
-
-/** seq[start:stop:step] */
-function sliced<T>(items: readonly T[], start: number | null, stop: number | null, step: number): T[] {
-  const { length } = items;
-  const clamp = (value: number | null, fallback: number): number => {
-    if (value === null) return fallback;
-    const at = value < 0 ? value + length : value;
-    return step > 0 ? Math.min(Math.max(at, 0), length) : Math.min(Math.max(at, -1), length - 1);
-  };
-  const [from, to] = step > 0 ? [clamp(start, 0), clamp(stop, length)] : [clamp(start, length - 1), clamp(stop, -1)];
-  const out: T[] = [];
-  for (let at = from; step > 0 ? at < to : at > to; at += step) out.push(items[at]);
-  return out;
-}
-
-/** What every template can call. @param raise_exception and the clock are transformers' own */
-export function templateGlobals(strftimeNow: (format: string) => string): Map<string, Value> {
-  const range = new Callable(({ positional }) => {
-    const bounds = positional.map((value) => {
-      demand(value);
-      if (typeof value !== 'bigint' && typeof value !== 'boolean')
-        throw new PythonError('TypeError', `'${typeName(value)}' object cannot be interpreted as an integer`);
-      return Number(value);
-    });
-    const [start, stop, step] = bounds.length === 1 ? [0, bounds[0], 1] : [bounds[0], bounds[1], bounds[2] ?? 1];
-    if (step === 0) throw new PythonError('ValueError', 'range() arg 3 must not be zero');
-    const count = Math.max(0, Math.ceil((stop - start) / step));
-    if (count > MOST_RANGE)
-      throw new PythonError(
-        'OverflowError',
-        `Range too big. The sandbox blocks ranges larger than MAX_RANGE (${MOST_RANGE}).`,
-      );
-    return Array.from({ length: count }, (_, index) => BigInt(start + index * step));
-  });
-  const entries = (given: CallArguments): Map<string, Value> => {
-    const out = new Map<string, Value>();
-    const first = given.positional[0];
-    if (isDict(first ?? null)) for (const [key, item] of first as ReadonlyMap<string, Value>) out.set(key, item);
-    else if (first !== undefined)
-      for (const pair of iterate(first)) {
-        const [key, item] = iterate(pair);
-        out.set(str(key), item);
-      }
-    for (const [key, item] of given.named) out.set(key, item);
-    return out;
-  };
-  return new Map<string, Value>([
-    ['true', true],
-    ['false', false],
-    ['none', null],
-    ['True', true],
-    ['False', false],
-    ['None', null],
-    ['range', range],
-    ['namespace', new Callable((given) => new Namespace(entries(given)))],
-    ['dict', new Callable(entries)],
-    [
-      'raise_exception',
-      new Callable(({ positional }) => {
-        throw new PythonError('TemplateError', str(positional.length > 0 ? positional[0] : null));
-      }),
-    ],
-    ['strftime_now', new Callable(({ positional }) => strftimeNow(str(positional.length > 0 ? positional[0] : null)))],
-  ]);
-}
-
-/** jinja2.sandbox.MAX_RANGE */
-const MOST_RANGE = 100_000;
