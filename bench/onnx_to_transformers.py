@@ -1,7 +1,7 @@
 """Turns a Llama-architecture graph of this repository (models/) into a folder that transformers reads: python bench/onnx_to_transformers.py MODEL OUT
 
-Weights are found by name: `…layers.3…q_proj.weight`, `…norm.weight`, `embed….weight`, `lm_head.weight`, and transposed where the graph
-multiplies from the right. Needs onnx, torch, transformers. A weight that is missing, left over or of another shape is an error.
+Weights are found by name, as models/fixture and the onnxruntime-genai builder write them (q, k and v packed or apart), and transposed where
+the graph multiplies from the right. Needs onnx, torch, transformers. A weight that is missing, left over or of another shape is an error.
 """
 import argparse, re, shutil
 from pathlib import Path
@@ -16,15 +16,25 @@ a = p.parse_args()
 config = transformers.AutoConfig.from_pretrained(a.model)
 model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
 wanted = model.state_dict()
-graph = onnx.load(a.model / "model.onnx").graph
+graph = onnx.load(a.model / "model.onnx").graph  # external weights are read with it
 given = {}
 for tensor in graph.initializer:
     name = tensor.name.strip("/").replace("/", ".").replace(".attn.", ".self_attn.")
+    name = re.sub(r"layers\.\d+\.final_norm_layernorm", "norm", name.replace(".MatMul.weight", ".weight"))
     name = re.sub(r"^(model\.)?embed(_tokens)?\.weight$", "model.embed_tokens.weight", name)
-    if name not in wanted:
+    packed = name.endswith("qkv_proj.weight")
+    if name not in wanted and not packed:
         continue
-    value = torch.from_numpy(onnx.numpy_helper.to_array(tensor).astype(np.float32))
+    value = torch.from_numpy(onnx.numpy_helper.to_array(tensor, base_dir=str(a.model)).astype(np.float32))
+    if packed:
+        head = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        sizes = [head * n for n in (config.num_attention_heads, config.num_key_value_heads, config.num_key_value_heads)]
+        for part, weight in zip("qkv", value.T.split(sizes)):
+            given[name.replace("qkv_proj", f"{part}_proj")] = weight.contiguous()
+        continue
     given[name] = value.T.contiguous() if value.ndim == 2 and "embed" not in name else value
+if config.tie_word_embeddings and "lm_head.weight" in given:
+    given.setdefault("model.embed_tokens.weight", given["lm_head.weight"])  # one matrix serves both
 tied = {"lm_head.weight"} if config.tie_word_embeddings else set()
 missing = set(wanted) - set(given) - tied
 if missing:
