@@ -97,88 +97,96 @@ async function time(generator: Generator, ids: Int32Array, slot: string, reader:
   return (performance.now() - start) / 1000;
 }
 
-const plain = await openGenerator({ folder: values.model, taps: [], threads, keep: 1 });
-const { width, blocks, vocabularySize } = plain.info;
-const tap = `resid_post.${Math.floor((blocks * 2) / 3)}`;
-const gated = await openGenerator({ folder: values.model, taps: [tap], threads, keep: 1, info: plain.info });
-const rng = seededRng('bench-gate');
-const numbers = (): Float64Array => Float64Array.from({ length: width }, () => rng.next() + 0.1);
-const reader: GateReader = {
-  position: 'pre_action',
-  threshold: 0.5,
-  probe: {
-    taps: [tap],
-    landmark: { anchor: 'reveal', offset: 1, position: 'pre_action' },
-    target: 'first_unsafe_event',
-    horizon: null,
-    estimator: 'logistic',
-    C: 1,
-    width,
-    mean: numbers(),
-    scale: numbers(),
-    weights: numbers(),
-    bias: 0,
-    calibration: { kind: 'platt', slope: 1, intercept: 0 },
-    thresholds: [],
-  },
-};
-const rival = values.rival ? await openRival() : null;
-const rows = [];
-for (const context of contexts) {
-  const promptOf = (): Int32Array =>
-    Int32Array.from({ length: context - tokens }, () => 20 + rng.below(Math.min(40_000, vocabularySize) - 20));
-  const overhead: number[] = [];
-  const speed: number[] = [];
-  const ours: number[] = [];
-  const theirs: number[] = [];
-  for (let pair = -1; pair < pairs; pair += 1) {
-    const ids = promptOf();
-    const slot = `${context} ${pair}`;
-    // In turn, so that none is always the first.
-    const runs: readonly (() => Promise<readonly [string, number]>)[] = [
-      async () => ['plain', await time(plain, ids, slot, null)],
-      async () => ['gated', await time(gated, ids, slot, reader)],
-      ...(rival === null ? [] : [async () => ['rival', await rival.time(ids)] as const]),
-    ];
-    const seconds: Record<string, number> = {};
-    for (let k = 0; k < runs.length; k += 1) {
-      const [name, taken] = await runs[(k + pair + runs.length) % runs.length]();
-      seconds[name] = taken;
-    }
-    if (pair < 0) continue; // warm-up
-    overhead.push(seconds['gated'] / seconds['plain']);
-    ours.push(tokens / seconds['plain']);
-    if (rival !== null) {
-      speed.push(seconds['rival'] / seconds['plain']);
-      theirs.push(tokens / seconds['rival']);
-    }
-  }
-  const row = {
-    context,
-    gateOverhead: median(overhead),
-    generation: rival === null ? null : median(speed),
-    tokensPerSecond: median(ours),
-    rivalTokensPerSecond: rival === null ? null : median(theirs),
-    pairs,
+async function main(): Promise<void> {
+  const plain = await openGenerator({ folder: values.model, taps: [], threads, keep: 1 });
+  const { width, blocks, vocabularySize } = plain.info;
+  const tap = `resid_post.${Math.floor((blocks * 2) / 3)}`;
+  const gated = await openGenerator({ folder: values.model, taps: [tap], threads, keep: 1, info: plain.info });
+  const rng = seededRng('bench-gate');
+  const numbers = (): Float64Array => Float64Array.from({ length: width }, () => rng.next() + 0.1);
+  const reader: GateReader = {
+    position: 'pre_action',
+    threshold: 0.5,
+    probe: {
+      taps: [tap],
+      landmark: { anchor: 'reveal', offset: 1, position: 'pre_action' },
+      target: 'first_unsafe_event',
+      horizon: null,
+      estimator: 'logistic',
+      C: 1,
+      width,
+      mean: numbers(),
+      scale: numbers(),
+      weights: numbers(),
+      bias: 0,
+      calibration: { kind: 'platt', slope: 1, intercept: 0 },
+      thresholds: [],
+    },
   };
-  rows.push(row);
-  say(
-    `context ${context}: gate overhead ${row.gateOverhead.toFixed(3)}, ${row.tokensPerSecond.toFixed(1)} tokens/s` +
-      (row.generation === null ? '' : `, ${row.generation.toFixed(2)} of onnxruntime-genai`),
-  );
+  const rival = values.rival ? await openRival() : null;
+  const rows = [];
+  for (const context of contexts) {
+    const promptOf = (): Int32Array =>
+      Int32Array.from({ length: context - tokens }, () => 20 + rng.below(Math.min(40_000, vocabularySize) - 20));
+    const overhead: number[] = [];
+    const speed: number[] = [];
+    const ours: number[] = [];
+    const theirs: number[] = [];
+    for (let pair = -1; pair < pairs; pair += 1) {
+      const ids = promptOf();
+      const slot = `${context} ${pair}`;
+      // In turn, so that none is always the first.
+      const runs: readonly (() => Promise<readonly [string, number]>)[] = [
+        async () => ['plain', await time(plain, ids, slot, null)],
+        async () => ['gated', await time(gated, ids, slot, reader)],
+        ...(rival === null ? [] : [async () => ['rival', await rival.time(ids)] as const]),
+      ];
+      const seconds: Record<string, number> = {};
+      for (let k = 0; k < runs.length; k += 1) {
+        const [name, taken] = await runs[(k + pair + runs.length) % runs.length]();
+        seconds[name] = taken;
+      }
+      if (pair < 0) continue; // warm-up
+      overhead.push(seconds['gated'] / seconds['plain']);
+      ours.push(tokens / seconds['plain']);
+      if (rival !== null) {
+        speed.push(seconds['rival'] / seconds['plain']);
+        theirs.push(tokens / seconds['rival']);
+      }
+    }
+    const row = {
+      context,
+      gateOverhead: median(overhead),
+      generation: rival === null ? null : median(speed),
+      tokensPerSecond: median(ours),
+      rivalTokensPerSecond: rival === null ? null : median(theirs),
+      pairs,
+    };
+    rows.push(row);
+    say(
+      `context ${context}: gate overhead ${row.gateOverhead.toFixed(3)}, ${row.tokensPerSecond.toFixed(1)} tokens/s` +
+        (row.generation === null ? '' : `, ${row.generation.toFixed(2)} of onnxruntime-genai`),
+    );
+  }
+  rival?.close();
+  await Promise.all([plain.close(), gated.close()]);
+  const main = rows.filter((row) => row.context <= 256).sort((a, b) => b.context - a.context)[0] ?? rows[0];
+  const result = {
+    ratios: { gateOverhead: main?.gateOverhead, generation: main?.generation },
+    contexts: rows,
+    machine: {
+      cpu: cpus()[0]?.model,
+      cores: cpus().length,
+      node: process.version,
+      threads,
+      rival: rival?.version ?? null,
+    },
+  };
+  if (values.json) process.stdout.write(`${JSON.stringify(result)}\n`);
 }
-rival?.close();
-await Promise.all([plain.close(), gated.close()]);
-const main = rows.filter((row) => row.context <= 256).sort((a, b) => b.context - a.context)[0] ?? rows[0];
-const result = {
-  ratios: { gateOverhead: main?.gateOverhead, generation: main?.generation },
-  contexts: rows,
-  machine: {
-    cpu: cpus()[0]?.model,
-    cores: cpus().length,
-    node: process.version,
-    threads,
-    rival: rival?.version ?? null,
-  },
-};
-if (values.json) process.stdout.write(`${JSON.stringify(result)}\n`);
+
+// Not awaited here: a module that is still being evaluated would keep its own imports waiting.
+main().catch((error: unknown) => {
+  say(error instanceof Error ? (error.stack ?? error.message) : String(error));
+  process.exitCode = 1;
+});

@@ -32,7 +32,8 @@ export async function openSession(
   external: ExternalFiles,
   options: SessionOptions,
 ): Promise<Session> {
-  const folder = externalFolder(path.dirname(file), model, external);
+  // Absolute: the way up from a relative folder has no end.
+  const folder = externalFolder(path.resolve(path.dirname(file)), model, external);
   let session: InferenceSession;
   try {
     session = await InferenceSession.create(encodeModel(model), {
