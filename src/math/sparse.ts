@@ -55,6 +55,8 @@ export interface SparseLogisticProblem {
   readonly weights: ArrayLike<number> | null;
   /** scikit-learn's C: objective = Σ weight·loss + ‖w‖²/(2C). */
   readonly C: number;
+  /** Where to begin, e.g. the fit of a neighbouring C; absent = no weights, the classes' log-odds. */
+  readonly start?: Pick<SparseLogistic, 'weights' | 'bias'>;
 }
 
 export interface SparseLogistic {
@@ -70,7 +72,7 @@ export interface SparseLogistic {
  * @throws TypeError where C is not a positive finite number or lengths differ
  */
 export function fitSparseLogistic(
-  { x, rows, labels, weights, C }: SparseLogisticProblem,
+  { x, rows, labels, weights, C, start }: SparseLogisticProblem,
   options: NewtonOptions = {},
 ): SparseLogistic | Undefined {
   const count = rows === undefined ? x.rows : rows.length;
@@ -127,15 +129,16 @@ export function fitSparseLogistic(
         }
       },
     },
-    startAt(d, balance.logOdds),
+    startAt(d, balance.logOdds, start),
     options,
   );
   return { weights: w.slice(0, d), bias: w[d], convergence };
 }
 
-function startAt(d: number, bias: number): Float64Array {
+function startAt(d: number, logOdds: number, from: SparseLogisticProblem['start']): Float64Array {
   const start = new Float64Array(d + 1);
-  start[d] = bias;
+  if (from !== undefined) start.set(from.weights);
+  start[d] = from?.bias ?? logOdds;
   return start;
 }
 
