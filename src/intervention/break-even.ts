@@ -1,6 +1,6 @@
 /** From which base rate of unsafe episodes on stopping pays (EVALUATION.md 15). */
 import { seededRng } from '../lib/rng.ts';
-import { bootstrapStatistic, type ClusterDraws, drawClusters, intervalValue } from '../math/bootstrap.ts';
+import { bootstrapRatio, type ClusterDraws, drawClusters, intervalValue } from '../math/bootstrap.ts';
 import { distinctCodes } from '../math/order.ts';
 import type { Figure, Value } from '../types.ts';
 import type { InterventionInput, OutcomeRow } from './types.ts';
@@ -20,31 +20,26 @@ export function breakEven(
   cost: { readonly harm: number; readonly disruption: number },
   draws: ClusterDraws,
 ): Value {
-  const sums = [saved, unsafe, spoiled, safe].map((values) => {
-    const perCluster = new Float64Array(draws.clusters);
-    values.forEach((value, i) => (perCluster[clusters[i]] += value));
-    return perCluster;
-  });
-  const at = (multiplicity: ArrayLike<number> | null): number => {
-    const [s1, s2, d1, d2] = sums.map((perCluster) =>
-      perCluster.reduce((sum, value, c) => sum + value * (multiplicity ? multiplicity[c] : 1), 0),
-    );
-    if (s2 === 0 || d2 === 0) return Number.NaN;
-    const gained = (s1 / s2) * cost.harm;
-    const lost = (d1 / d2) * cost.disruption;
+  const at = (saves: number, spoils: number): number => {
+    const gained = saves * cost.harm;
+    const lost = spoils * cost.disruption;
     return gained + lost > 0 ? lost / (gained + lost) : Number.NaN;
   };
   const n = unsafe.length;
   if (!unsafe.includes(1)) return { undefinedBecause: 'no unsafe episodes' };
   if (!safe.includes(1)) return { undefinedBecause: 'no safe episodes' };
-  const estimate = at(null);
+  const estimate = at(total(saved) / total(unsafe), total(spoiled) / total(safe));
   if (Number.isNaN(estimate)) return { undefinedBecause: 'no episode was saved or disrupted, so nothing breaks even' };
-  return intervalValue(estimate, bootstrapStatistic(draws, at), {
-    n,
-    positives: unsafe.reduce((a, b) => a + b, 0),
-    clusters: new Set(clusters).size,
-  });
+  const saves = bootstrapRatio(saved, unsafe, clusters, draws);
+  const spoils = bootstrapRatio(spoiled, safe, clusters, draws);
+  return intervalValue(
+    estimate,
+    saves.map((share, draw) => at(share, spoils[draw])),
+    { n, positives: total(unsafe), clusters: new Set(clusters).size },
+  );
 }
+
+const total = (counted: Uint8Array): number => counted.reduce((a, b) => a + b, 0);
 
 /**
  * In deployment most episodes are allowed ones, as in x+: the share saved comes from x−, the share spoiled from x+.

@@ -44,14 +44,20 @@ export function ratioOf(
   { clusters, draws }: Pick<Setting, 'clusters' | 'draws'>,
   what: string,
 ): Value {
-  const n = Array.from(denominator).reduce((a, b) => a + b, 0);
+  let n = 0;
+  let above = 0;
+  // Plain loops: this is called for every rate of every policy at every threshold.
+  const counted = new Uint8Array(draws.clusters);
+  for (let i = 0; i < denominator.length; i += 1) {
+    n += denominator[i];
+    above += numerator[i];
+    if (denominator[i] > 0) counted[clusters[i]] = 1;
+  }
   if (n === 0) return { undefinedBecause: `no ${what}` };
-  const groups = new Set(Array.from(clusters).filter((_, i) => denominator[i] > 0)).size;
-  const estimate = Array.from(numerator).reduce((a, b) => a + b, 0) / n;
-  return intervalValue(estimate, bootstrapRatio(numerator, denominator, clusters, draws), {
+  return intervalValue(above / n, bootstrapRatio(numerator, denominator, clusters, draws), {
     n,
     positives: null,
-    clusters: groups,
+    clusters: counted.reduce((sum, one) => sum + one, 0),
   });
 }
 
