@@ -72,6 +72,8 @@ export async function measureTaps(
   };
   try {
     const plain = await logits(-1, 0);
+    // Says nothing about masks or taps (nothing moved, and nothing stood still); replay names the tap where it begins.
+    if (!plain.every(Number.isFinite)) return taps.map((tap) => ({ tap, moved: Number.NaN }));
     if (change(plain, await logits(-1, 0)) !== 0) throw new Error('the same run twice gave two results');
     const otherEnd = new Map(feeds);
     if (read.io.ids)

@@ -8,9 +8,6 @@ import type { Undefined } from '../../types.ts';
 import type { PrepareFold } from '../search.ts';
 import { type TermCounts, tfidf } from './tfidf.ts';
 
-/** Relative gap of the objective: far below what moves a ranking, and the tenth digit costs as much as the first seven. */
-const FIT = { tolerance: 1e-7 };
-
 /** Added to the diagonal of K, whose entries are ≤ 1: near-duplicate texts make it singular. */
 const JITTER = 1e-9;
 
@@ -36,7 +33,7 @@ export function fitInTermSpace(x: CsrMatrix, rowOf: Int32Array, Cs: readonly num
     let last: SparseLogistic | undefined;
     return Cs.map((C) => {
       const rows = learn.map((row) => rowOf[row]);
-      const fitted = fitSparseLogistic({ x, rows, labels, weights: null, C, ...from(last) }, FIT);
+      const fitted = fitSparseLogistic({ x, rows, labels, weights: null, C, ...from(last) });
       if ('undefinedBecause' in fitted) return fitted;
       last = fitted;
       return csrMargins(
@@ -74,7 +71,7 @@ export function fitInRowSpace(
     const rows = triangleRows(lower, at.length);
     let last: SparseLogistic | undefined;
     return Cs.map((C): Float64Array | Undefined => {
-      const fitted = fitSparseLogistic({ x: rows, labels, weights: null, C, ...from(last) }, FIT);
+      const fitted = fitSparseLogistic({ x: rows, labels, weights: null, C, ...from(last) });
       if ('undefinedBecause' in fitted) return fitted;
       last = fitted;
       const dual = solveTransposed(lower, at.length, fitted.weights);
